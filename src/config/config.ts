@@ -1,0 +1,124 @@
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+
+/**
+ * Reads and validates the environment once. Every process takes its settings from the one typed
+ * object that `readConfig` returns; nothing else reads `process.env`.
+ */
+
+const port = z.coerce.number().int().min(1).max(65_535);
+const positive = z.coerce.number().positive();
+const integer = z.coerce.number().int().nonnegative();
+
+const Environment = z.object({
+  PAYMENTS_MODE: z.enum(['development', 'production']).default('development'),
+  PAYMENTS_DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
+  PAYMENTS_DATABASE_POOL: integer.min(2).default(12),
+  PAYMENTS_KEYS_FILE: z.string().min(1),
+  PAYMENTS_TEMPORAL_ADDRESS: z.string().min(1).default('127.0.0.1:7233'),
+  PAYMENTS_TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
+  PAYMENTS_API_HOST: z.string().min(1).default('127.0.0.1'),
+  PAYMENTS_API_PORT: port.default(3000),
+  PAYMENTS_HEALTH_HOST: z.string().min(1).default('127.0.0.1'),
+  PAYMENTS_HEALTH_PORT: port.default(3001),
+  PAYMENTS_LOG_LEVEL: z.enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug']).default('info'),
+  PAYMENTS_PROVIDER: z.string().min(1).default('simulated'),
+  PAYMENTS_SIMULATOR_URL: z.url({ protocol: /^https?$/ }).optional(),
+  PAYMENTS_SIMULATOR_API_KEY: z.string().min(1).optional(),
+  PAYMENTS_HORIZON_DAYS: positive.default(366),
+  PAYMENTS_MAX_ARMED: integer.min(1).default(5_000),
+  PAYMENTS_LADDER_DIVISOR: positive.default(1),
+});
+
+export interface Config {
+  readonly mode: 'development' | 'production';
+  /** Largest number of connections of this process's pool. */
+  readonly database: { readonly url: string; readonly poolSize: number };
+  readonly keysFile: string;
+  readonly temporal: { readonly address: string; readonly namespace: string };
+  readonly api: { readonly host: string; readonly port: number };
+  /** /livez, /readyz and /metrics: never the API's own port. */
+  readonly health: { readonly host: string; readonly port: number };
+  readonly logLevel: 'silent' | 'fatal' | 'error' | 'warn' | 'info' | 'debug';
+  /** The provider a payment gets when its create names none. */
+  readonly defaultProvider: string;
+  readonly simulator: { readonly url: string; readonly apiKey: string } | null;
+  /** How far ahead `execute_at` may lie, in days. */
+  readonly horizonDays: number;
+  /** Payments that one worker holds armed at once; each takes two activity slots. */
+  readonly maxArmed: number;
+  /** Test rigs divide the times of the inquiry ladder by this; 1 everywhere else. */
+  readonly ladderDivisor: number;
+}
+
+/**
+ * @param env the environment to read, usually `process.env`.
+ * @throws Error naming every variable that is missing or wrong; never their values.
+ */
+export function readConfig(env: NodeJS.ProcessEnv): Config {
+  const parsed = Environment.safeParse(env);
+  if (!parsed.success) {
+    const wrong = parsed.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`);
+    throw new Error(`The environment is not usable. ${wrong.join('; ')}. See .env.example.`);
+  }
+  const e = parsed.data;
+  if ((e.PAYMENTS_SIMULATOR_URL === undefined) !== (e.PAYMENTS_SIMULATOR_API_KEY === undefined)) {
+    throw new Error('PAYMENTS_SIMULATOR_URL and PAYMENTS_SIMULATOR_API_KEY go together: set both or none.');
+  }
+  return Object.freeze({
+    mode: e.PAYMENTS_MODE,
+    database: { url: e.PAYMENTS_DATABASE_URL, poolSize: e.PAYMENTS_DATABASE_POOL },
+    keysFile: e.PAYMENTS_KEYS_FILE,
+    temporal: { address: e.PAYMENTS_TEMPORAL_ADDRESS, namespace: e.PAYMENTS_TEMPORAL_NAMESPACE },
+    api: { host: e.PAYMENTS_API_HOST, port: e.PAYMENTS_API_PORT },
+    health: { host: e.PAYMENTS_HEALTH_HOST, port: e.PAYMENTS_HEALTH_PORT },
+    logLevel: e.PAYMENTS_LOG_LEVEL,
+    defaultProvider: e.PAYMENTS_PROVIDER,
+    simulator:
+      e.PAYMENTS_SIMULATOR_URL && e.PAYMENTS_SIMULATOR_API_KEY
+        ? { url: e.PAYMENTS_SIMULATOR_URL, apiKey: e.PAYMENTS_SIMULATOR_API_KEY }
+        : null,
+    horizonDays: e.PAYMENTS_HORIZON_DAYS,
+    maxArmed: e.PAYMENTS_MAX_ARMED,
+    ladderDivisor: e.PAYMENTS_LADDER_DIVISOR,
+  });
+}
+
+const keySet = z.object({
+  /** The id of the key that new rows take. */
+  active: z.string().regex(/^[a-z0-9-]{1,32}$/),
+  /** Key id to 32 bytes in base64. Old ids stay until no row needs them. */
+  keys: z.record(z.string().regex(/^[a-z0-9-]{1,32}$/), z.base64()),
+});
+const KeysFile = z.object({
+  /** Marks keys that anybody may read; production mode refuses them. */
+  development: z.boolean().default(false),
+  encryption: keySet,
+  digest: keySet,
+  pepper: keySet,
+  cursor: keySet,
+});
+export type KeysFile = z.infer<typeof KeysFile>;
+
+/**
+ * Reads the key file: AES-256-GCM keys for destinations, HMAC keys for their digests, for API
+ * keys and for list cursors.
+ * @throws Error when the file is missing, malformed, holds a key that is not 32 bytes, or is a
+ * development file in production mode.
+ */
+export function readKeysFile(path: string, mode: Config['mode']): KeysFile {
+  const parsed = KeysFile.safeParse(JSON.parse(readFileSync(path, 'utf8')));
+  if (!parsed.success) throw new Error('The key file does not have the expected form. See .env.example.');
+  const file = parsed.data;
+  for (const name of ['encryption', 'digest', 'pepper', 'cursor'] as const) {
+    const set = file[name];
+    if (!(set.active in set.keys)) throw new Error(`The key file's ${name} set lacks its active key.`);
+    for (const [id, key] of Object.entries(set.keys)) {
+      if (Buffer.from(key, 'base64').length !== 32) throw new Error(`Key ${id} of ${name} is not 32 bytes.`);
+    }
+  }
+  if (file.development && mode === 'production') {
+    throw new Error('The key file is marked as development; production needs keys of its own.');
+  }
+  return file;
+}

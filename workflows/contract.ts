@@ -1,0 +1,83 @@
+/**
+ * What crosses the border between the product and Temporal. Ids, codes, versions, whole
+ * milliseconds and nothing else: payloads are shown in clear in the Web UI.
+ */
+
+export const TASK_QUEUE = 'payments';
+export const EXECUTE_PAYMENT = 'executePayment';
+export const CANCEL_SIGNAL = 'cancel';
+export const WAKE_SIGNAL = 'wake';
+
+/** What the workflow knows of a payment. Durations are measured on the database's clock. */
+export interface ArmHint {
+  readonly version: number;
+  /** Milliseconds from the reading until the due time; may be negative. */
+  readonly dueInMs: number;
+  /** Milliseconds from the reading until the pair is to be armed; may be negative. */
+  readonly armInMs: number;
+}
+
+export interface ExecutePaymentInput extends ArmHint {
+  readonly paymentId: string;
+  readonly lane: string;
+  /** Milliseconds of start delay given to the server: the run begins that much later. */
+  readonly startDelayMs: number;
+}
+
+/** Input of both armed activities. `dueAtMs` is the due time as the database told it (epoch ms). */
+export interface ArmedPayment {
+  readonly paymentId: string;
+  readonly lane: string;
+  readonly version: number;
+}
+
+export type FinalState = 'succeeded' | 'failed' | 'cancelled' | 'expired' | 'returned';
+
+export type NotDue = { readonly kind: 'not_due' } & ArmHint;
+export type Held = { readonly kind: 'held'; readonly version: number };
+export type LaneBusy = {
+  readonly kind: 'lane_busy';
+  readonly version: number;
+  readonly retryAfterMs: number;
+};
+export type Stopped = { readonly kind: 'stopped'; readonly state: FinalState };
+
+/** `started` also answers for every later state that is not final. */
+export type BeginSubmissionAnswer = { readonly kind: 'started' } | NotDue | Held | LaneBusy | Stopped;
+
+/**
+ * stopped: final. inquire: submitted or unknown, ask the provider next. review: people decide.
+ * retry: proven not sent, the payment waits in `submitting` for `afterMs`.
+ */
+export type SubmitPaymentAnswer =
+  | Stopped
+  | { readonly kind: 'inquire' }
+  | { readonly kind: 'review' }
+  | { readonly kind: 'retry'; readonly afterMs: number }
+  | NotDue
+  | Held
+  | LaneBusy;
+
+/** resend: T15 opened an attempt; submitPayment claims and calls it. */
+export type InquireAnswer = Stopped | { readonly kind: 'review' } | { readonly kind: 'resend' };
+
+/** `cancelled` is a final state too; `refused` means submission had started. */
+export type CancelAnswer = Stopped | { readonly kind: 'refused' };
+
+/** One read of the row: where the payment stands, and the hint when it waits. */
+export type LookAnswer =
+  | Stopped
+  | ({ readonly kind: 'scheduled' } & ArmHint)
+  | Held
+  | { readonly kind: 'submitting' }
+  | { readonly kind: 'inquire' }
+  | { readonly kind: 'review' };
+
+/** The activities as the workflow sees them. */
+export interface PaymentActivities {
+  beginSubmission(input: ArmedPayment): Promise<BeginSubmissionAnswer>;
+  submitPayment(input: ArmedPayment): Promise<SubmitPaymentAnswer>;
+  inquire(input: { readonly paymentId: string }): Promise<InquireAnswer>;
+  cancelPayment(input: { readonly paymentId: string }): Promise<CancelAnswer>;
+  look(input: { readonly paymentId: string }): Promise<LookAnswer>;
+}
