@@ -1,0 +1,210 @@
+import { assert } from '../domain/assert.js';
+import { transition, type Cause, type PaymentState, type TransitionId } from '../domain/payment-state.js';
+import type { Sql, Statement } from '../persistence/database.js';
+
+/**
+ * The gate: the only writer of a payment's state. Every move is one guarded statement that updates
+ * the head row and inserts its transition; who finds zero rows has lost and reads again.
+ */
+
+/** Guards beyond the state, on the database's clock. `p` is the head row, `c` the candidate. */
+export const GUARDS = Object.freeze({
+  ANYTIME: 'TRUE',
+  DUE_NOW: 'p.execute_at <= clock_timestamp() AND clock_timestamp() <= p.not_after',
+  DEADLINE_AHEAD: 'p.not_after > clock_timestamp()',
+  DEADLINE_PAST: `p.not_after < clock_timestamp()
+     AND NOT EXISTS (SELECT 1 FROM setting s WHERE s.name = 'recovery_hold' AND s.value = 'on')`,
+  RECOVERY_HOLD: `EXISTS (SELECT 1 FROM setting s WHERE s.name = 'recovery_hold' AND s.value = 'on')`,
+  NEW_TIME_AHEAD: 'c.new_execute_at >= clock_timestamp()',
+});
+export type Guard = keyof typeof GUARDS;
+
+/** What else a move writes to the head row. Texts of this file, never of a caller. */
+const EFFECTS = Object.freeze({
+  NONE: '',
+  /** The marks of an armed payment end with the wait they belong to. */
+  WAIT_ANEW: ', wake_after = NULL, armed_by = NULL',
+  RESCHEDULE:
+    ', execute_at = c.new_execute_at, not_after = c.new_not_after, wake_after = NULL, armed_by = NULL',
+  SETTLE: ', next_action_at = NULL, provider_ref = coalesce(c.provider_ref, p.provider_ref)',
+  FOLLOW_UP: ', next_action_at = c.next_action_at, provider_ref = coalesce(c.provider_ref, p.provider_ref)',
+});
+type Effect = keyof typeof EFFECTS;
+
+export type OutboxKind = 'wake' | 'cancel';
+
+interface MoveSql {
+  readonly guard: Guard;
+  readonly effect: Effect;
+}
+
+/** Moves of one payment. T7 to T13 and T15 are moved in batches by the worker (`moveCtes`). */
+const SINGLE_MOVES: Partial<Record<TransitionId, MoveSql>> = {
+  T2: { guard: 'NEW_TIME_AHEAD', effect: 'RESCHEDULE' },
+  T3: { guard: 'ANYTIME', effect: 'WAIT_ANEW' },
+  T4: { guard: 'DEADLINE_AHEAD', effect: 'WAIT_ANEW' },
+  T5: { guard: 'ANYTIME', effect: 'NONE' },
+  T6: { guard: 'DEADLINE_PAST', effect: 'NONE' },
+  T14: { guard: 'ANYTIME', effect: 'FOLLOW_UP' },
+  T16: { guard: 'ANYTIME', effect: 'SETTLE' },
+  T17: { guard: 'ANYTIME', effect: 'SETTLE' },
+  T18: { guard: 'ANYTIME', effect: 'FOLLOW_UP' },
+  T20: { guard: 'ANYTIME', effect: 'FOLLOW_UP' },
+  T21: { guard: 'ANYTIME', effect: 'NONE' },
+  T22: { guard: 'RECOVERY_HOLD', effect: 'NONE' },
+};
+
+export interface MoveCtesOptions {
+  /**
+   * Name of an earlier CTE with the columns id, to_state, cause, actor, detail (and what `set`
+   * names). It must have locked its payment rows.
+   */
+  readonly candidates: string;
+  readonly from: readonly PaymentState[];
+  /** SQL guard on `p` and `c`. */
+  readonly guard: string;
+  /** Further assignments to the head row, beginning with a comma. */
+  readonly set?: string;
+  /** Writes an outbox row of this kind for each moved payment; absent: nobody must hear of it. */
+  readonly announce?: OutboxKind;
+}
+
+/**
+ * The batch form of the gate, as text: the CTEs `moved` (id, tenant_id, version, from_state,
+ * to_state, execute_at) and `noted`, to be joined to what the same statement does with attempts,
+ * lanes and evidence. A payment that `moved` lacks was not moved.
+ */
+export function moveCtes(options: MoveCtesOptions): string {
+  const from = options.from.map((s) => `'${s}'`).join(', ');
+  const announced = options.announce
+    ? `,
+announced AS (INSERT INTO outbox (kind, payment_id, due_at)
+  SELECT '${options.announce}', id, execute_at FROM moved)`
+    : '';
+  return `moved AS (
+  UPDATE payment p SET state = c.to_state, version = p.version + 1, updated_at = clock_timestamp()${options.set ?? ''}
+    FROM ${options.candidates} c
+   WHERE p.id = c.id AND p.state IN (${from}) AND ${options.guard}
+  RETURNING p.id, p.tenant_id, p.version, old.state AS from_state, p.state AS to_state, p.execute_at,
+            c.cause, c.actor, c.detail),
+noted AS (INSERT INTO payment_transition (payment_id, seq, tenant_id, from_state, to_state, cause, actor, detail)
+  SELECT id, version, tenant_id, from_state, to_state, cause, actor, detail FROM moved)${announced}`;
+}
+
+export interface MoveRequest {
+  readonly rule: TransitionId;
+  /** The tenant of the caller; null only for the worker, which serves all. */
+  readonly tenant: string | null;
+  readonly paymentId: string;
+  /** Needed when the rule leads to several states or has several causes. */
+  readonly to?: PaymentState;
+  readonly cause?: Cause;
+  /** Narrows the rule's own from-states. */
+  readonly from?: readonly PaymentState[];
+  /** Who asked: `api_key:<id>`, `worker:<id>`, `temporal`, `sweep`. One line. */
+  readonly actor: string;
+  /** Codes and numbers only. */
+  readonly detail?: Readonly<Record<string, string | number>>;
+  /** The version the caller saw; another one loses. */
+  readonly expectedVersion?: number | null;
+  /** T2: Postgres timestamptz texts. */
+  readonly newExecuteAt?: string;
+  readonly newNotAfter?: string;
+  /** Moves that keep the payment open: when to look again, in ms from now on the database's clock. */
+  readonly nextActionInMs?: number | null;
+  readonly providerRef?: string | null;
+  /** Who must hear of it; null when the payment's own activity asked. */
+  readonly announce: OutboxKind | null;
+}
+
+export type MoveResult =
+  | {
+      readonly kind: 'moved';
+      readonly from: PaymentState;
+      readonly to: PaymentState;
+      readonly version: number;
+    }
+  | { readonly kind: 'lost'; readonly state: PaymentState; readonly version: number }
+  | { readonly kind: 'missing' };
+
+const statements = new Map<string, Statement>();
+
+function singleMove(request: MoveRequest): Statement {
+  const rule = transition(request.rule);
+  const sql = SINGLE_MOVES[request.rule];
+  assert(sql !== undefined, `${request.rule} is not a move of one payment`);
+  const from = request.from ?? rule.from;
+  assert(
+    from.every((s) => rule.from.includes(s)),
+    `${request.rule} does not start in ${from.join(', ')}`,
+  );
+  const name = `move-${request.rule}-${from.join('.')}-${request.announce ?? 'quiet'}`;
+  const known = statements.get(name);
+  if (known) return known;
+  const text = `WITH c AS (
+  SELECT $1::text AS id, $2::text AS to_state, $3::text AS cause, $4::text AS actor, $5::text AS detail,
+         $6::text AS tenant_id, $7::integer AS expected_version, $8::timestamptz AS new_execute_at,
+         $9::timestamptz AS new_not_after, $10::text AS provider_ref,
+         clock_timestamp() + $11::double precision * interval '1 ms' AS next_action_at),
+${moveCtes({
+  candidates: 'c',
+  from,
+  guard: `(c.tenant_id IS NULL OR p.tenant_id = c.tenant_id)
+     AND (c.expected_version IS NULL OR p.version = c.expected_version) AND ${GUARDS[sql.guard]}`,
+  set: EFFECTS[sql.effect],
+  ...(request.announce ? { announce: request.announce } : {}),
+})}
+SELECT from_state, to_state, version FROM moved`;
+  const statement = { name, text };
+  statements.set(name, statement);
+  return statement;
+}
+
+const FIND_STATE: Statement = {
+  name: 'gate-find-state',
+  text: `SELECT state, version FROM payment WHERE id = $1 AND ($2::text IS NULL OR tenant_id = $2)`,
+};
+
+/** The one target of a rule, or the one the request names. */
+function chosen<T extends string>(what: string, all: readonly T[], asked: T | undefined): T {
+  const value = asked ?? (all.length === 1 ? all[0] : undefined);
+  assert(value !== undefined && all.includes(value), `a move needs one ${what} of ${all.join(', ')}`);
+  return value;
+}
+
+/**
+ * Moves one payment by one rule of the transition table: compare-and-swap on the head row and its
+ * transition row in one statement.
+ * @returns moved; lost, with the state and version found, when the state, the version or the guard
+ * did not fit; missing when the tenant has no such payment.
+ * @throws StorageUnavailable, OutcomeUnknown or LockTimeout. Twice: the second call is `lost`.
+ */
+export async function move(tx: Sql, request: MoveRequest): Promise<MoveResult> {
+  const rule = transition(request.rule);
+  const to = chosen('target', rule.to, request.to);
+  const cause = chosen('cause', rule.causes, request.cause);
+  const moved = await tx.query<{ from_state: PaymentState; to_state: PaymentState; version: number }>(
+    singleMove(request),
+    [
+      request.paymentId,
+      to,
+      cause,
+      request.actor,
+      JSON.stringify({ rule: request.rule, ...request.detail }),
+      request.tenant,
+      request.expectedVersion ?? null,
+      request.newExecuteAt ?? null,
+      request.newNotAfter ?? null,
+      request.providerRef ?? null,
+      request.nextActionInMs ?? null,
+    ],
+  );
+  const row = moved.rows[0];
+  if (row) return { kind: 'moved', from: row.from_state, to: row.to_state, version: row.version };
+  const found = await tx.query<{ state: PaymentState; version: number }>(FIND_STATE, [
+    request.paymentId,
+    request.tenant,
+  ]);
+  const head = found.rows[0];
+  return head ? { kind: 'lost', state: head.state, version: head.version } : { kind: 'missing' };
+}
