@@ -1,0 +1,154 @@
+import type { Sql, Statement } from '../persistence/database.js';
+import type { Log } from '../platform/logger.js';
+import * as metrics from './metrics.js';
+
+/** How often the gauges are read (ms). */
+export const DATABASE_GAUGES_EVERY_MS = 15_000;
+
+/** No count reads more rows than this: a backlog must not make its own measurement slow. */
+const MOST_ROWS = 100_000;
+/** Unknown payments are looked at one by one. */
+const MOST_UNKNOWN = 1_000;
+
+/** Each part reads a partial index (payment_deadline, payment_submitting and so on). */
+const STATES: Statement = {
+  name: 'gauge-states',
+  text: `SELECT state, count(*)::integer AS rows FROM
+    (SELECT state FROM payment WHERE state IN ('scheduled', 'held') LIMIT ${MOST_ROWS}) waiting GROUP BY state
+  ${['submitting', 'submitted', 'unknown', 'needs_review']
+    .map(
+      (state) => `UNION ALL SELECT '${state}', count(*)::integer FROM
+    (SELECT 1 FROM payment WHERE state = '${state}' LIMIT ${MOST_ROWS}) ${state}`,
+    )
+    .join('\n  ')}`,
+};
+
+/** For each lane the first row of payment_due; paused lanes are late on purpose. */
+const DUE: Statement = {
+  name: 'gauge-due',
+  text: `SELECT coalesce(greatest(0, max(extract(epoch FROM clock_timestamp() - o.execute_at))), 0)::double precision
+           AS seconds
+    FROM lane l CROSS JOIN LATERAL (
+      SELECT p.execute_at FROM payment p WHERE p.state = 'scheduled' AND p.lane = l.lane
+       ORDER BY p.execute_at LIMIT 1) o
+   WHERE NOT l.paused`,
+};
+
+const LANES: Statement = {
+  name: 'gauge-lanes',
+  text: `SELECT provider, bool_and(NOT paused) AS open FROM lane GROUP BY provider`,
+};
+
+const UNKNOWN: Statement = {
+  name: 'gauge-unknown',
+  text: `SELECT coalesce(max(extract(epoch FROM clock_timestamp() - since.at)), 0)::double precision AS seconds,
+         coalesce(min(extract(epoch FROM life.ends - clock_timestamp())
+           / nullif(extract(epoch FROM life.ends - life.begins), 0)), 1)::double precision AS life_left
+    FROM (SELECT id FROM payment WHERE state = 'unknown' ORDER BY next_action_at LIMIT ${MOST_UNKNOWN}) p
+    CROSS JOIN LATERAL (SELECT min(t.at) AS at FROM payment_transition t
+      WHERE t.payment_id = p.id AND t.to_state = 'unknown') since
+    LEFT JOIN LATERAL (SELECT s.key_valid_until AS ends, s.opened_at AS begins FROM submission s
+      WHERE s.payment_id = p.id ORDER BY s.generation DESC LIMIT 1) life ON TRUE`,
+};
+
+const REVIEW: Statement = {
+  name: 'gauge-review',
+  text: `SELECT reason, count(*)::integer AS rows,
+         max(extract(epoch FROM clock_timestamp() - opened_at))::double precision AS seconds
+    FROM review_case WHERE closed_at IS NULL GROUP BY reason`,
+};
+
+const OUTBOX: Statement = {
+  name: 'gauge-outbox',
+  text: `SELECT kind, count(*)::integer AS rows,
+         max(extract(epoch FROM clock_timestamp() - created_at))::double precision AS seconds
+    FROM (SELECT kind, created_at FROM outbox ORDER BY created_at LIMIT ${MOST_ROWS}) o GROUP BY kind`,
+};
+
+const RECOVERY_HOLD: Statement = {
+  name: 'gauge-recovery-hold',
+  text: `SELECT count(*)::integer AS rows FROM setting WHERE name = 'recovery_hold' AND value = 'on'`,
+};
+
+interface Grouped {
+  readonly rows: number;
+  readonly seconds: number;
+}
+
+async function readStates(sql: Sql): Promise<void> {
+  const { rows } = await sql.query<Grouped & { state: metrics.OpenState }>(STATES);
+  for (const state of ['scheduled', 'held', 'submitting', 'submitted', 'unknown', 'needs_review'] as const) {
+    metrics.current.set({ state }, rows.find((row) => row.state === state)?.rows ?? 0);
+  }
+}
+
+async function readWaits(sql: Sql): Promise<void> {
+  const due = await sql.query<{ seconds: number }>(DUE);
+  metrics.dueOldestSeconds.set({}, due.rows[0]?.seconds ?? 0);
+  const unknown = await sql.query<{ seconds: number; life_left: number }>(UNKNOWN);
+  metrics.unknownOldestSeconds.set({}, unknown.rows[0]?.seconds ?? 0);
+  metrics.keyLifeLeftRatioMin.set({}, Math.max(0, unknown.rows[0]?.life_left ?? 1));
+  const lanes = await sql.query<{ provider: string; open: boolean }>(LANES);
+  for (const lane of lanes.rows) metrics.laneState.set({ provider: lane.provider }, lane.open ? 1 : 0);
+}
+
+const oldest = (rows: readonly Grouped[]): number => Math.max(0, ...rows.map((row) => row.seconds));
+
+async function readQueues(sql: Sql): Promise<void> {
+  const outbox = (await sql.query<Grouped & { kind: metrics.OutboxWork }>(OUTBOX)).rows;
+  metrics.outboxOldestSeconds.set({}, oldest(outbox));
+  for (const kind of ['start', 'wake', 'cancel'] as const) {
+    metrics.outboxRows.set({ kind }, outbox.find((row) => row.kind === kind)?.rows ?? 0);
+  }
+  const cases = (await sql.query<Grouped & { reason: string }>(REVIEW)).rows;
+  metrics.reviewOldestSeconds.set({}, oldest(cases));
+  metrics.reviewOpen.reset();
+  for (const { reason, rows } of cases) metrics.reviewOpen.set({ reason }, rows);
+  const hold = await sql.query<{ rows: number }>(RECOVERY_HOLD);
+  metrics.recoveryHold.set({}, hold.rows[0]?.rows ?? 0);
+}
+
+export interface DatabaseGauges {
+  /** Reads all gauges now. Throws nothing; false when Postgres did not answer. */
+  refresh(): Promise<boolean>;
+  /** No reading starts after this; resolves when the one under way has ended. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Reads the gauges that only Postgres knows, now and every 15 s, one statement after the other,
+ * never two readings at once. A failed reading is logged, leaves the old values and the old
+ * `database_gauges_last_run_seconds`, and is tried again at the next turn.
+ */
+export function startDatabaseGauges(options: {
+  readonly sql: Sql;
+  readonly log: Log;
+  readonly everyMs?: number;
+}): DatabaseGauges {
+  let running: Promise<boolean> | null = null;
+  const read = async (): Promise<boolean> => {
+    try {
+      await readStates(options.sql);
+      await readWaits(options.sql);
+      await readQueues(options.sql);
+      metrics.databaseGaugesLastRunSeconds.set({}, Date.now() / 1_000);
+      return true;
+    } catch (error) {
+      options.log.warn({ err: error }, 'database_gauges_failed');
+      return false;
+    } finally {
+      running = null;
+    }
+  };
+  const refresh = (): Promise<boolean> => (running ??= read());
+  const timer = setInterval(() => void refresh(), options.everyMs ?? DATABASE_GAUGES_EVERY_MS);
+  timer.unref();
+  void refresh();
+  return {
+    refresh,
+    stop: async () => {
+      clearInterval(timer);
+      await running;
+    },
+  };
+}

@@ -1,0 +1,212 @@
+import type { Cause, PaymentState } from '../domain/payment-state.js';
+import type { Evidence } from '../domain/provider-outcome.js';
+import { count, durations, level, registry } from './instruments.js';
+
+/**
+ * Every metric of the product, named once. Prefix `payments_`; times in seconds; labels are closed
+ * sets, so neither an id nor a client's text can become a series. Safe to call from anywhere:
+ * nothing here throws for a value of the right type, and nothing waits.
+ */
+
+/** The text of all metrics in the Prometheus format. */
+export function metricsText(): Promise<string> {
+  return registry.metrics();
+}
+
+// The API.
+
+/** Good to 10 s, the handler's own limit. */
+const HTTP_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10];
+
+/** `route` is the route's pattern, never the path that was asked. */
+export const httpRequestSeconds = durations<{ route: string; method: string; code: string }>(
+  'http_request_seconds',
+  'Time from the request to its answer, by route pattern, method and status.',
+  HTTP_BUCKETS,
+  ['route', 'method', 'code'],
+);
+
+export const idempotencyTotal = count<{ result: 'created' | 'replayed' | 'reused' | 'in_use' }>(
+  'idempotency_total',
+  'Creates by what their idempotency key met.',
+  ['result'],
+);
+
+export const authFailuresTotal = count<{
+  reason: 'missing' | 'malformed' | 'wrong_mode' | 'unknown' | 'wrong_secret' | 'scope';
+}>('auth_failures_total', 'Requests refused for their credential or its scopes.', ['reason']);
+
+/** What a cancel was answered; a lost one is named by what it found. */
+export type CancelResult =
+  | 'cancelled'
+  | 'already_cancelled'
+  | 'expired'
+  | 'submission_started'
+  | 'payment_final'
+  | 'version_mismatch'
+  | 'recovery_hold'
+  | 'not_found';
+export const cancelTotal = count<{ result: CancelResult }>('cancel_total', 'Cancels by their answer.', [
+  'result',
+]);
+
+// The life of a payment.
+
+export const transitionsTotal = count<{ from: PaymentState | 'none'; to: PaymentState; cause: Cause }>(
+  'transitions_total',
+  'Transitions that this process recorded.',
+  ['from', 'to', 'cause'],
+);
+
+export const gateLostTotal = count<{ cause: Cause }>(
+  'gate_lost_total',
+  'Moves that lost their race: the state, version or guard did not fit.',
+  ['cause'],
+);
+
+export const latenessSeconds = durations(
+  'lateness_seconds',
+  'First call to the provider minus execute_at, on the database clock.',
+  [0.1, 0.5, 1, 5, 15, 60, 300, 3600],
+);
+
+export const earlyRefusalsTotal = count(
+  'early_refusals_total',
+  'Payments that one clock called due and another did not: nothing was sent.',
+);
+
+export type OpenState = Extract<
+  PaymentState,
+  'scheduled' | 'held' | 'submitting' | 'submitted' | 'unknown' | 'needs_review'
+>;
+export const current = level<{ state: OpenState }>(
+  'current',
+  'Payments in each state that is not final, counted up to 100000.',
+  ['state'],
+);
+
+export const dueOldestSeconds = level(
+  'due_oldest_seconds',
+  'Age of the oldest payment that is due, scheduled and in a lane that is not paused; 0: none.',
+);
+
+// The provider.
+
+/** Up to 25 s, the deadline of a call. */
+const PROVIDER_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30];
+
+export type ProviderOperation = 'submit' | 'commit' | 'lookup';
+export const providerSeconds = durations<{
+  provider: string;
+  operation: ProviderOperation;
+  evidence: Evidence | 'none';
+}>('provider_seconds', 'Time of one call to the provider; lookups carry no evidence.', PROVIDER_BUCKETS, [
+  'provider',
+  'operation',
+  'evidence',
+]);
+
+export const callsInFlight = level<{ provider: string }>(
+  'calls_in_flight',
+  'Calls to the provider that this process waits for.',
+  ['provider'],
+);
+
+export const laneState = level<{ provider: string }>(
+  'lane_state',
+  '1 when every lane of the provider is open, 0 when one is paused.',
+  ['provider'],
+);
+
+export const unknownOldestSeconds = level(
+  'unknown_oldest_seconds',
+  'Time since the oldest payment that is unknown became so for the first time; 0: none.',
+);
+
+export const keyLifeLeftRatioMin = level(
+  'key_life_left_ratio_min',
+  'Smallest share of its key life that an unknown payment has left, 1 to 0; 1: none.',
+);
+
+export const contradictionsTotal = count<{ source: 'answer' | 'lookup' | 'webhook' | 'settlement' }>(
+  'contradictions_total',
+  'News of a provider that contradicts a final state or its own earlier news.',
+  ['source'],
+);
+
+export const reviewOpen = level<{ reason: string }>('review_open', 'Open review cases by reason code.', [
+  'reason',
+]);
+
+export const reviewOldestSeconds = level(
+  'review_oldest_seconds',
+  'Age of the oldest open review case; 0: none.',
+);
+
+// The worker.
+
+export const armedPayments = level('armed_payments', 'Payments that this worker holds armed in its memory.');
+
+export const leaseLostTotal = count(
+  'lease_lost_total',
+  'Times this worker found its own lease ended: it had been frozen.',
+);
+
+export const sweepRestartedTotal = count(
+  'sweep_restarted_total',
+  'Workflows that the sweep started because none was running.',
+);
+
+export const sweepWokenTotal = count('sweep_woken_total', 'Payments that the sweep woke.');
+
+// The outbox.
+
+export type OutboxWork = 'start' | 'wake' | 'cancel';
+export const outboxOldestSeconds = level('outbox_oldest_seconds', 'Age of the oldest outbox row; 0: none.');
+
+export const outboxRows = level<{ kind: OutboxWork }>(
+  'outbox_rows',
+  'Outbox rows that wait, counted up to 100000.',
+  ['kind'],
+);
+
+// Integrity.
+
+/** `id` is the number of the invariant as text. */
+export const invariantViolations = level<{ id: string }>(
+  'invariant_violations',
+  'Rows that break the invariant, as found by its last run; -1: the last run could not check it.',
+  ['id'],
+);
+
+export const invariantLastRunSeconds = level(
+  'invariant_last_run_seconds',
+  'When every invariant was last checked to its end (Unix time of this machine).',
+);
+
+export const clockSkewSeconds = level<{ pair: 'process_database' }>(
+  'clock_skew_seconds',
+  'How far the clock of this machine is ahead of the database (negative: behind).',
+  ['pair'],
+);
+
+export const recoveryHold = level('recovery_hold', '1 while the recovery hold is on.');
+
+export const databaseGaugesLastRunSeconds = level(
+  'database_gauges_last_run_seconds',
+  'When the gauges read from the database were last refreshed (Unix time of this machine).',
+);
+
+// The process.
+
+export const poolConnections = level<{ state: 'used' | 'idle' | 'waiting' }>(
+  'pool_connections',
+  'Connections of the pool by state, and callers that wait for one.',
+  ['state'],
+);
+
+export const eventLoopDelaySeconds = level<{ quantile: '0.5' | '0.99' | '1' }>(
+  'event_loop_delay_seconds',
+  'Delay of the event loop since the last reading.',
+  ['quantile'],
+);

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startDatabaseGauges } from '../../src/metrics/database-gauges.js';
+import { metricsText } from '../../src/metrics/metrics.js';
+import { move } from '../../src/payments/gate.js';
+import type { Sql } from '../../src/persistence/database.js';
+import { createLogger } from '../../src/platform/logger.js';
+import { databaseTime, insertScheduled, seedLane, seedTenant } from '../support/builders.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+
+let db: TestDatabase;
+const log = createLogger({ level: 'silent', name: 'test' });
+beforeAll(async () => {
+  db = await createTestDatabase();
+});
+afterAll(() => db.drop());
+
+async function valueOf(series: string): Promise<number> {
+  const line = (await metricsText()).split('\n').find((l) => l.startsWith(`payments_${series} `));
+  if (line === undefined) throw new Error(`no series ${series}`);
+  return Number(line.split(' ').at(-1));
+}
+
+describe('the gauges that Postgres knows', () => {
+  it('count open payments by state, the oldest due one and the outbox', async () => {
+    const tenant = await seedTenant(db.database);
+    const lane = await seedLane(db.database);
+    const later = await databaseTime(db.database, 3_600);
+    await insertScheduled(db.database, { tenant, lane });
+    await insertScheduled(db.database, { tenant, lane, executeAt: later });
+    const held = await insertScheduled(db.database, { tenant, lane, executeAt: later });
+    await move(db.database, {
+      rule: 'T3',
+      cause: 'hold',
+      tenant,
+      paymentId: held.id,
+      actor: 'test',
+      announce: 'wake',
+    });
+    const gauges = startDatabaseGauges({ sql: db.database, log });
+    expect(await gauges.refresh()).toBe(true);
+    await gauges.stop();
+    expect(await valueOf('current{state="scheduled"}')).toBe(2);
+    expect(await valueOf('current{state="held"}')).toBe(1);
+    expect(await valueOf('current{state="unknown"}')).toBe(0);
+    expect(await valueOf('due_oldest_seconds')).toBeGreaterThan(0);
+    expect(await valueOf('outbox_rows{kind="start"}')).toBe(3);
+    expect(await valueOf('outbox_rows{kind="wake"}')).toBe(1);
+    expect(await valueOf('unknown_oldest_seconds')).toBe(0);
+    expect(await valueOf('key_life_left_ratio_min')).toBe(1);
+    expect(await valueOf('recovery_hold')).toBe(0);
+    expect(await valueOf('lane_state{provider="simulated"}')).toBe(1);
+  });
+
+  it('leave a paused lane out of what is due and show it closed', async () => {
+    await db.query('UPDATE lane SET paused = true');
+    const gauges = startDatabaseGauges({ sql: db.database, log });
+    expect(await gauges.refresh()).toBe(true);
+    await gauges.stop();
+    expect(await valueOf('due_oldest_seconds')).toBe(0);
+    expect(await valueOf('lane_state{provider="simulated"}')).toBe(0);
+  });
+
+  it('answer false and throw nothing when Postgres does not answer, and keep the time of the last reading', async () => {
+    const before = await valueOf('database_gauges_last_run_seconds');
+    const down: Sql = { query: () => Promise.reject(new Error('down')) };
+    const gauges = startDatabaseGauges({ sql: down, log });
+    expect(await gauges.refresh()).toBe(false);
+    await gauges.stop();
+    expect(await valueOf('database_gauges_last_run_seconds')).toBe(before);
+  });
+
+  it('never read twice at once', async () => {
+    let open = 0;
+    let most = 0;
+    const slow: Sql = {
+      query: async (statement, values) => {
+        most = Math.max(most, ++open);
+        try {
+          return await db.database.query(statement, values);
+        } finally {
+          open--;
+        }
+      },
+    };
+    const gauges = startDatabaseGauges({ sql: slow, log });
+    await Promise.all([gauges.refresh(), gauges.refresh()]);
+    await gauges.stop();
+    expect(most).toBe(1);
+  });
+});
