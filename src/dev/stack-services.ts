@@ -1,0 +1,146 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from './pacing.js';
+import type { StackPorts } from './ports.js';
+import { StackError } from './stack-error.js';
+import type { StackFolder } from './stack-folder.js';
+import type { ProcessSpec } from './process/supervised-process.js';
+import type { TemporalTarget } from './temporal/temporal-namespace.js';
+
+/** Bearer keys of the simulated provider; the first is the one that the product uses. */
+const SIMULATOR_KEYS = { A: 'sk_sim_a', T: 'sk_sim_t' } as const;
+
+const PROBE_WITHIN_MS = 2_000;
+
+export interface ServiceContext {
+  readonly root: string;
+  readonly folder: StackFolder;
+  readonly ports: StackPorts;
+  /** The environment to start from; ours goes on top of it. */
+  readonly env: NodeJS.ProcessEnv;
+  /** Empty before the database server is set up: the simulator needs none. */
+  readonly postgresUrl: string;
+  readonly temporal: TemporalTarget;
+  readonly simulatorControlToken: string;
+}
+
+/** What the runner of this program left in the environment and no child should see. */
+const NOT_INHERITED = /^(npm_|VITEST|NODE_ENV$|NODE_V8_COVERAGE$)/;
+
+/** The environment without the runner's own variables, and with loopback kept away from any proxy. */
+export function inheritedEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const kept = Object.fromEntries(Object.entries(env).filter(([name]) => !NOT_INHERITED.test(name)));
+  const noProxy = [env['no_proxy'] ?? env['NO_PROXY'], '127.0.0.1', 'localhost'].filter(Boolean).join(',');
+  return { ...kept, no_proxy: noProxy, NO_PROXY: noProxy };
+}
+
+/** The settings that API, worker and operations program share (names: src/config/config.ts). */
+export function paymentsEnvironment(context: ServiceContext): NodeJS.ProcessEnv {
+  return {
+    ...inheritedEnvironment(context.env),
+    PAYMENTS_MODE: 'development',
+    PAYMENTS_DATABASE_URL: context.postgresUrl,
+    PAYMENTS_KEYS_FILE: context.folder.keysFile,
+    PAYMENTS_TEMPORAL_ADDRESS: context.temporal.address,
+    PAYMENTS_TEMPORAL_NAMESPACE: context.temporal.namespace,
+    PAYMENTS_API_HOST: '127.0.0.1',
+    PAYMENTS_HEALTH_HOST: '127.0.0.1',
+    PAYMENTS_SIMULATOR_URL: `http://127.0.0.1:${context.ports.simulator}`,
+    PAYMENTS_SIMULATOR_API_KEY: SIMULATOR_KEYS.A,
+  };
+}
+
+function program(context: ServiceContext, name: string): string {
+  const file = join(context.root, 'dist', 'src', `${name}.js`);
+  if (!existsSync(file)) throw new StackError(`${file} is missing. Run \`npm run build\`.`);
+  return file;
+}
+
+/** The provider simulator; ready when it says so, with both ports open. */
+export function simulatorSpec(context: ServiceContext): ProcessSpec {
+  const { ports } = context;
+  const profiles = Object.entries(SIMULATOR_KEYS).map(([profile, key]) => `${key}:${profile}`);
+  return {
+    name: 'simulator',
+    command: process.execPath,
+    args: [program(context, 'main-simulator')],
+    env: {
+      ...inheritedEnvironment(context.env),
+      SIMULATOR_HOST: '127.0.0.1',
+      SIMULATOR_PORT: String(ports.simulator),
+      SIMULATOR_CONTROL_PORT: String(ports.simulatorControl),
+      SIMULATOR_CONTROL_TOKEN: context.simulatorControlToken,
+      SIMULATOR_LEDGER_FILE: context.folder.simulatorLedger,
+      SIMULATOR_PROFILE_KEYS: profiles.join(','),
+    },
+    cwd: context.root,
+    ready: (output, signal) => until(() => /"ready":\s*true/.test(output.text()), signal),
+    readyWithinMs: 30_000,
+    stopSignal: 'SIGTERM',
+    stopWithinMs: 5_000,
+  };
+}
+
+/** "api", "api-2", "api-3", … */
+export function numbered(name: string, index: number): string {
+  return index === 0 ? name : `${name}-${index + 1}`;
+}
+
+interface PaymentsProcess {
+  readonly name: string;
+  readonly program: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly health: number;
+  readonly stopWithinMs: number;
+}
+
+/** Ready when /readyz on its health port answers 200. */
+function paymentsSpec(context: ServiceContext, own: PaymentsProcess): ProcessSpec {
+  return {
+    name: own.name,
+    command: process.execPath,
+    args: [program(context, own.program)],
+    env: { ...paymentsEnvironment(context), PAYMENTS_HEALTH_PORT: String(own.health), ...own.env },
+    cwd: context.root,
+    ready: (_output, signal) => until(() => answersOk(`http://127.0.0.1:${own.health}/readyz`), signal),
+    readyWithinMs: 60_000,
+    stopSignal: 'SIGTERM',
+    stopWithinMs: own.stopWithinMs,
+  };
+}
+
+/** One API process of the stack. */
+export function apiSpec(context: ServiceContext, index: number): ProcessSpec {
+  const own = context.ports.apis[index];
+  if (!own) throw new Error(`No port is planned for API ${index}.`);
+  return paymentsSpec(context, {
+    name: numbered('api', index),
+    program: 'main-api',
+    env: { PAYMENTS_API_PORT: String(own.port) },
+    health: own.health,
+    stopWithinMs: 15_000,
+  });
+}
+
+/** One worker of the stack. It may finish its provider calls when it is stopped. */
+export function workerSpec(context: ServiceContext, index: number): ProcessSpec {
+  const own = context.ports.workers[index];
+  if (!own) throw new Error(`No port is planned for worker ${index}.`);
+  return paymentsSpec(context, {
+    name: numbered('worker', index),
+    program: 'main-worker',
+    env: {},
+    health: own.health,
+    stopWithinMs: 45_000,
+  });
+}
+
+async function answersOk(url: string): Promise<boolean> {
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(PROBE_WITHIN_MS) });
+    await answer.body?.cancel();
+    return answer.status === 200;
+  } catch {
+    return false; // Not listening yet, or busy: the caller's limit decides.
+  }
+}

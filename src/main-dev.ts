@@ -1,0 +1,112 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { join } from 'node:path';
+import { LocalStack } from './dev/local-stack.js';
+import { showDuration } from './dev/pacing.js';
+import { RESTART_DELAYS_MS, type ProcessEvent } from './dev/process/supervised-process.js';
+import { explain, StackError } from './dev/stack-error.js';
+import { showPlan, welcome } from './dev/stack-screen.js';
+import { cacheFolder, localFolder, portBase, projectRoot, readStackSettings } from './dev/stack-settings.js';
+
+/**
+ * `npm start`: the whole product on this machine. Ends with 0 after Ctrl-C, with 1 and one sentence
+ * when something cannot be started; nothing of the stack runs then.
+ */
+
+/** npm hands on the signal that the terminal has already sent: the same Ctrl-C arrives twice. */
+const SAME_SIGNAL_WITHIN_MS = 800;
+const PARENT_LOOK_EVERY_MS = 1_000;
+
+const say = (line: string) => void process.stdout.write(`${line}\n`);
+
+function tell(event: ProcessEvent): void {
+  switch (event.kind) {
+    case 'ended':
+      return say(`${event.name} ended by itself (${event.how}); its log is ${event.log}. Restarting it.`);
+    case 'restarted':
+      return say(`${event.name} runs again.`);
+    case 'given-up':
+      return say(`${event.name} stays down: ${event.why} Its log is ${event.log}. Ctrl-C, then start again.`);
+  }
+}
+
+/** Resolves with the reason to stop. A second signal, later than an echo of the first, kills. */
+function stopRequest(kill: () => Promise<void>): Promise<string> {
+  return new Promise((resolve) => {
+    let firstAt: number | null = null;
+    const onSignal = (signal: string) => {
+      if (firstAt === null) {
+        firstAt = performance.now();
+        resolve(signal);
+      } else if (performance.now() - firstAt > SAME_SIGNAL_WITHIN_MS) {
+        say('Killing everything. The next start recovers.');
+        void kill().finally(() => process.exit(130));
+      }
+    };
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => onSignal(signal));
+    watchParent(resolve);
+  });
+}
+
+/** npm ends at once when somebody else signals it, and may not hand the signal on. */
+function watchParent(onGone: (reason: string) => void): void {
+  if (process.env['npm_lifecycle_event'] !== 'start') return;
+  const parent = process.ppid;
+  const look = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(look);
+    onGone('npm has ended');
+  }, PARENT_LOOK_EVERY_MS);
+  look.unref();
+}
+
+async function main(): Promise<number> {
+  const startedAt = performance.now();
+  const root = projectRoot();
+  const settings = readStackSettings(root);
+  const folder = localFolder(root, process.env);
+  const stack = new LocalStack({
+    root,
+    settings,
+    folder,
+    cache: cacheFolder(process.env),
+    portBase: portBase(settings, process.env),
+    counts: { apis: 1, workers: 1 },
+    env: process.env,
+    postgresSettings: {},
+    restartDelaysMs: RESTART_DELAYS_MS,
+    onEvent: tell,
+  });
+  const requested = stopRequest(() => stack.killAll());
+  let isStarting = true;
+  const stopWanted = requested.then((reason) => {
+    if (isStarting) stack.abort(new StackError('The start was interrupted.'));
+    return reason;
+  });
+  await showPlan(stack.plan(), () => stack.failure !== null);
+  isStarting = false;
+  const failure = stack.failure;
+  if (failure === null) {
+    say(`\nThe payment scheduler runs, ready after ${showDuration(performance.now() - startedAt)}.\n`);
+    say(welcome(stack.describe(), { logs: join(folder, 'logs'), stackFile: join(folder, 'stack.json') }));
+    say(`\nStopping (${await stopWanted}). A worker may take a while to finish its calls; again kills.`);
+  } else {
+    say(`\n${explain(failure)}`);
+  }
+  let stoppedCount = 0;
+  await stack.stop((stopped) => {
+    stoppedCount++;
+    say(`  ${stopped.name} ${stopped.how} (${showDuration(stopped.tookMs)})`);
+  });
+  if (stoppedCount > 0) say('Everything is stopped; the data is kept.');
+  return failure === null ? 0 : 1;
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  say(explain(error));
+  process.exitCode = 1;
+}
+// Nothing runs any more; what a library still holds open must not keep the terminal.
+await sleep(0);
+process.exit();
