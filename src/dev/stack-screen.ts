@@ -22,7 +22,7 @@ function toTasks(items: readonly PlanItem[], isGivenUp: () => boolean): ListrTas
           .run((line) => (task.output = line))
           .catch((error: unknown) => {
             // The reason is printed once, below the list.
-            throw new Error(isGivenUp() ? 'see below' : String(error));
+            throw new Error('see below', { cause: error });
           });
         const took = showDuration(performance.now() - startedAt);
         task.title = `${item.title} ${note ? `- ${note} ` : ''}(${took})`;
