@@ -33,7 +33,8 @@ export interface PaymentRow {
   readonly first_call_at: string | null;
 }
 
-const COLUMNS = `p.id, p.tenant_id, p.idempotency_key, p.fingerprint, p.fingerprint_version, p.amount, p.currency,
+/** The columns of `PaymentRow`, for statements that alias payment as p. */
+export const PAYMENT_COLUMNS = `p.id, p.tenant_id, p.idempotency_key, p.fingerprint, p.fingerprint_version, p.amount, p.currency,
   p.destination, p.destination_key_id, p.destination_digest, p.digest_key_id, p.provider, p.lane, p.reference,
   p.description, p.metadata, p.execute_at, p.not_after, p.state, p.version, p.submission_started_at,
   p.provider_ref, p.next_action_at, p.created_at, p.updated_at, p.created_by,
@@ -151,7 +152,7 @@ export async function insertPayment(tx: Sql, payment: NewPayment): Promise<Inser
 
 const FIND: Statement = {
   name: 'payment-find',
-  text: `SELECT ${COLUMNS} FROM payment p WHERE p.tenant_id = $1 AND p.id = $2`,
+  text: `SELECT ${PAYMENT_COLUMNS} FROM payment p WHERE p.tenant_id = $1 AND p.id = $2`,
 };
 
 /** The tenant's payment with this id (primary key), or null; another tenant's is null too. */
@@ -162,7 +163,7 @@ export async function findPayment(tx: Sql, tenantId: string, id: string): Promis
 
 const FIND_BY_KEY: Statement = {
   name: 'payment-find-by-key',
-  text: `SELECT ${COLUMNS} FROM payment p WHERE p.tenant_id = $1 AND p.idempotency_key = $2`,
+  text: `SELECT ${PAYMENT_COLUMNS} FROM payment p WHERE p.tenant_id = $1 AND p.idempotency_key = $2`,
 };
 
 /** The tenant's payment with this idempotency key (unique index), or null. */

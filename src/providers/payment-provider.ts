@@ -139,6 +139,8 @@ export class PrepareRefused extends Error {
 
 export interface PaymentProvider {
   readonly name: string;
+  /** The account that this process pays from, as `prepare` freezes it. The lane is `<name>/<account>`. */
+  readonly account: string;
   capabilities(): ProviderDescriptor;
   /**
    * Pure: builds the request once.

@@ -1,0 +1,39 @@
+import { Module, type DynamicModule } from '@nestjs/common';
+import type { Config, KeysFile } from './config/config.js';
+import { OUTBOX_NUDGE, type OutboxNudge } from './outbox/outbox-nudge.js';
+import { PaymentsModule } from './payments/payments.module.js';
+import { Database } from './persistence/database.js';
+import type { Log } from './platform/logger.js';
+import { CONFIG, KEYS, PROVIDERS } from './platform/tokens.js';
+import type { ProviderRegistry } from './providers/provider-registry.js';
+
+/** What the API process is made of. Whoever makes the parts ends them after the application. */
+export interface ApiParts {
+  readonly config: Config;
+  readonly keys: KeysFile;
+  readonly log: Log;
+  readonly database: Database;
+  readonly providers: ProviderRegistry;
+  readonly outbox: OutboxNudge;
+}
+
+/** Composition root of the API. */
+@Module({})
+export class ApiModule {
+  static of(parts: ApiParts): DynamicModule {
+    const provided = [
+      { provide: CONFIG, useValue: parts.config },
+      { provide: KEYS, useValue: parts.keys },
+      { provide: PROVIDERS, useValue: parts.providers },
+      { provide: OUTBOX_NUDGE, useValue: parts.outbox },
+      { provide: Database, useValue: parts.database },
+    ];
+    return {
+      module: ApiModule,
+      global: true,
+      imports: [PaymentsModule],
+      providers: provided,
+      exports: provided.map((p) => p.provide),
+    };
+  }
+}

@@ -1,0 +1,51 @@
+import { NestFactory } from '@nestjs/core';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { ApiModule, type ApiParts } from './api.module.js';
+import { installAuthentication } from './auth/authenticate.js';
+import { Authenticator } from './auth/authenticator.js';
+import { httpServerOptions, installHttpEdges } from './http/http-edges.js';
+import { installRequestLog } from './http/request-log.js';
+import { authFailuresTotal } from './metrics/metrics.js';
+import { installDocumentation, isDocumentationUrl } from './openapi-document.js';
+import { NestLogger } from './platform/nest-logger.js';
+
+/**
+ * Builds the API, ready to listen; asks nothing of the database, so it is built without one too.
+ * @throws Error with a sentence when a route declares no scope.
+ */
+export async function createApiApp(parts: ApiParts): Promise<NestFastifyApplication> {
+  const app = await NestFactory.create<NestFastifyApplication>(
+    ApiModule.of(parts),
+    // Nothing here is Express middleware: its emulation would cost every request.
+    new FastifyAdapter({ ...httpServerOptions(false), skipMiddie: true }),
+    { bodyParser: false, logger: new NestLogger(parts.log), abortOnError: false },
+  );
+  const server = app.getHttpAdapter().getInstance();
+  installHttpEdges(app);
+  installRequestLog(server, parts.log);
+  installAuthentication(server, {
+    authenticator: authenticatorOf(parts),
+    isPublicUrl: isDocumentationUrl,
+    events: {
+      refused: (reason, keyId, request) => {
+        authFailuresTotal.add({ reason });
+        parts.log.warn({ request_id: request.id, code: reason }, 'login_failed');
+      },
+      scopeMissing: (scope, principal, request) => {
+        authFailuresTotal.add({ reason: 'scope' });
+        parts.log.warn(
+          { request_id: request.id, tenant_ref: principal.tenantRef, code: scope },
+          'scope_refused',
+        );
+      },
+    },
+  });
+  installDocumentation(app);
+  await app.init();
+  return app;
+}
+
+/** Keys made for tests open nothing in production, and the other way round. */
+function authenticatorOf({ config, keys, database }: ApiParts): Authenticator {
+  return new Authenticator(database, keys.pepper, config.mode === 'production' ? 'live' : 'test');
+}

@@ -1,0 +1,89 @@
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
+import { assert } from '../domain/assert.js';
+import { DomainError } from '../domain/domain-error.js';
+import { OutcomeUnknown, StorageUnavailable } from '../persistence/database-errors.js';
+import type { AuthFailure, Authenticator, Principal } from './authenticator.js';
+import type { RouteAccess, Scope } from './scopes.js';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Who may call the route; a route without it stops the start-up. */
+    access?: RouteAccess;
+  }
+  interface FastifyRequest {
+    /** Set before the handler of every route with a scope; null on public routes. */
+    principal: Principal | null;
+  }
+}
+
+/** What the security log and the metrics hear. */
+export interface AuthEvents {
+  refused(reason: AuthFailure, keyId: string | null, request: FastifyRequest): void;
+  scopeMissing(scope: Scope, principal: Principal, request: FastifyRequest): void;
+}
+
+export interface AuthenticationOptions {
+  readonly authenticator: Authenticator;
+  readonly events: AuthEvents;
+  /** Routes of other packages that anybody may read: the documentation. */
+  readonly isPublicUrl: (url: string) => boolean;
+}
+
+/**
+ * Asks for a credential before the body of a request is read, so that nobody learns from a 400
+ * what only a caller may know, and refuses to start with a route that names no scope.
+ * @throws Error from the registration of such a route, with a sentence that names it.
+ */
+export function installAuthentication(server: FastifyInstance, options: AuthenticationOptions): void {
+  server.decorateRequest('principal', null);
+  server.addHook('onRoute', (route) => requireAccess(route, options.isPublicUrl));
+  server.addHook('onRequest', async (request) => {
+    const access = request.routeOptions.config.access;
+    // Unmatched requests end in 404 or 405 and reveal nothing.
+    if (request.is404 || access === undefined || access.kind === 'public') return;
+    request.principal = await admit(request, access.scope, options);
+  });
+}
+
+async function admit(
+  request: FastifyRequest,
+  scope: Scope,
+  { authenticator, events }: AuthenticationOptions,
+): Promise<Principal> {
+  const answer = await authenticator.authenticate(request.headers.authorization).catch(asUnavailable);
+  if (answer.kind === 'refused') {
+    events.refused(answer.reason, answer.keyId, request);
+    // One body for all reasons: which part of a credential was wrong is nobody's business.
+    throw new DomainError('unauthenticated');
+  }
+  if (!answer.principal.scopes.has(scope)) {
+    events.scopeMissing(scope, answer.principal, request);
+    throw new DomainError('forbidden');
+  }
+  return answer.principal;
+}
+
+/** The key was only read: a lost answer changed nothing. */
+function asUnavailable(error: unknown): never {
+  if (error instanceof OutcomeUnknown) {
+    throw new StorageUnavailable('the credential could not be read', { cause: error });
+  }
+  throw error;
+}
+
+function requireAccess(route: RouteOptions, isPublicUrl: (url: string) => boolean): void {
+  if (route.config?.access !== undefined || isPublicUrl(route.url)) return;
+  const method = Array.isArray(route.method) ? route.method.join(',') : route.method;
+  throw new Error(
+    `Route ${method} ${route.url} declares no scope. Give it @NeedsScope('…'), or @Public() if it tells nobody anything.`,
+  );
+}
+
+/**
+ * The caller of a route that declared a scope.
+ * @throws Error on a public route: a bug of the route.
+ */
+export function principalOf(request: FastifyRequest): Principal {
+  assert(request.principal !== null, 'a route with a scope has a principal');
+  return request.principal;
+}

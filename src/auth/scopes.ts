@@ -1,0 +1,32 @@
+import { applyDecorators, SetMetadata } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
+
+/** Everything a credential can be allowed to do. A route names exactly one of them. */
+export const SCOPES = [
+  'payments:create',
+  'payments:read',
+  'payments:cancel',
+  'payments:update',
+  'payments:operate',
+  'payments:resolve',
+  'lanes:operate',
+] as const;
+export type Scope = (typeof SCOPES)[number];
+
+/** Scopes of people: a resolution needs two persons, and a key is none. */
+export const SCOPES_OF_PEOPLE = ['payments:resolve'] as const satisfies readonly Scope[];
+
+/** What a route says about its callers. Stands in Fastify's route config, so that it is judged before the body is read. */
+export type RouteAccess = { readonly kind: 'scope'; readonly scope: Scope } | { readonly kind: 'public' };
+
+/** Metadata key under which the document generator finds the access of a route. */
+export const ROUTE_ACCESS = 'payments:route-access';
+
+const access = (value: RouteAccess): MethodDecorator =>
+  applyDecorators(RouteConfig({ access: value }), SetMetadata(ROUTE_ACCESS, value)) as MethodDecorator;
+
+/** The route asks for a credential that holds this scope. */
+export const NeedsScope = (scope: Scope): MethodDecorator => access({ kind: 'scope', scope });
+
+/** The route answers anybody: documentation only. */
+export const Public = (): MethodDecorator => access({ kind: 'public' });

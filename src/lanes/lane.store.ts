@@ -1,0 +1,63 @@
+import type { Sql, Statement } from '../persistence/database.js';
+import type { PaymentProvider } from '../providers/payment-provider.js';
+
+/** The lane of a payment: one per provider and account, since both bound its rate. */
+export function laneName(provider: Pick<PaymentProvider, 'name' | 'account'>): string {
+  return `${provider.name}/${provider.account}`;
+}
+
+/** Below what the provider declares, so that other users of the account find room. */
+const SHARE_OF_DECLARED_RATE = 0.8;
+/** The simulator runs beside us and has no other user: it must never be what slows a test. */
+const SIMULATED_RATE_PER_SECOND = 20_000;
+/** Seconds of rate that a rested lane may spend at once. */
+const BURST_SECONDS = 0.25;
+/** Calls in flight per lane and worker. */
+const CALLS_IN_FLIGHT = 200;
+
+export interface LaneLimits {
+  readonly ratePerSecond: number;
+  readonly burst: number;
+  readonly callsInFlight: number;
+}
+
+/** The limits that a new lane starts with; operators change them in its row afterwards. */
+export function laneLimits(provider: Pick<PaymentProvider, 'name' | 'capabilities'>): LaneLimits {
+  const ratePerSecond =
+    provider.name === 'simulated'
+      ? SIMULATED_RATE_PER_SECOND
+      : provider.capabilities().ratePerSecond * SHARE_OF_DECLARED_RATE;
+  return {
+    ratePerSecond,
+    burst: Math.max(1, ratePerSecond * BURST_SECONDS),
+    callsInFlight: CALLS_IN_FLIGHT,
+  };
+}
+
+const ENSURE: Statement = {
+  name: 'lane-ensure',
+  text: `INSERT INTO lane (lane, provider, account, rate, burst, tokens, cap)
+VALUES ($1, $2, $3, $4, $5, $5, $6) ON CONFLICT DO NOTHING`,
+};
+
+/**
+ * Makes sure that every provider has its lane. An existing lane keeps what operators set.
+ * @returns how many lanes were new. @throws StorageUnavailable, OutcomeUnknown: call again.
+ * Twice, or by many processes at once: the first insert stays.
+ */
+export async function ensureLanes(db: Sql, providers: readonly PaymentProvider[]): Promise<number> {
+  let made = 0;
+  for (const provider of providers) {
+    const { ratePerSecond, burst, callsInFlight } = laneLimits(provider);
+    const { rowCount } = await db.query(ENSURE, [
+      laneName(provider),
+      provider.name,
+      provider.account,
+      ratePerSecond,
+      burst,
+      callsInFlight,
+    ]);
+    made += rowCount;
+  }
+  return made;
+}

@@ -1,0 +1,74 @@
+import 'reflect-metadata';
+import { createApiApp } from './app.factory.js';
+import { readConfig, readKeysFile } from './config/config.js';
+import { startHealthServer } from './http/health-server.js';
+import { readiness } from './http/readiness.js';
+import { ensureLanes } from './lanes/lane.store.js';
+import { metricsText } from './metrics/metrics.js';
+import { startProcessGauges } from './metrics/process-gauges.js';
+import type { OutboxNudge } from './outbox/outbox-nudge.js';
+import { Database } from './persistence/database.js';
+import { pause } from './platform/clock.js';
+import { createLogger } from './platform/logger.js';
+import { createProviderRegistry, type ProviderRegistry } from './providers/provider-registry.js';
+
+/** How long to wait before Postgres is asked again while it cannot be reached (ms). */
+const RETRY_MS = 1_000;
+
+const config = readConfig(process.env);
+const keys = readKeysFile(config.keysFile, config.mode);
+const log = createLogger({ level: config.logLevel, name: 'api' });
+const providers = createProviderRegistry(config);
+const database = new Database({ ...config.database, applicationName: 'payments-api' });
+/** No relay runs in this process: the rows wait for the next look of the one that does. */
+const outbox: OutboxNudge = { nudge: () => undefined };
+
+let stopping = false;
+const app = await createApiApp({ config, keys, log, database, providers, outbox });
+const stopGauges = startProcessGauges(database);
+const health = await startHealthServer({
+  ...config.health,
+  live: () => true,
+  ready: readiness({
+    serving: { required: true, run: () => !stopping },
+    postgres: {
+      required: true,
+      run: async () => void (await database.query({ name: 'ready', text: 'SELECT 1' })),
+    },
+  }),
+  metrics: metricsText,
+});
+
+app
+  .getHttpAdapter()
+  .getInstance()
+  .addHook('preClose', (done) => {
+    stopping = true;
+    done();
+  });
+app
+  .getHttpAdapter()
+  .getInstance()
+  .addHook('onClose', async () => {
+    stopGauges();
+    await Promise.all([health.stop(), providers.closeAll(), database.close()]);
+  });
+// Exit code 0: a stop that was asked for is no failure.
+app.enableShutdownHooks(undefined, { useProcessExit: true });
+await app.listen(config.api.port, config.api.host);
+log.info({}, 'listening');
+void makeLanes(providers);
+
+/** The API serves before Postgres does; its lanes are made as soon as it can. */
+async function makeLanes(registry: ProviderRegistry): Promise<void> {
+  const all = registry.names().flatMap((name) => registry.get(name) ?? []);
+  while (!stopping) {
+    try {
+      await ensureLanes(database, all);
+      return;
+    } catch (error) {
+      log.warn({ err: error }, 'lanes_not_made');
+      await pause(RETRY_MS);
+    }
+  }
+}

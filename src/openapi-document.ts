@@ -1,0 +1,132 @@
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { DocumentBuilder, SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
+import { z } from 'zod';
+import { PROBLEMS, type ProblemCode } from './domain/domain-error.js';
+import { REFUSALS_EXTENSION } from './http/documented.js';
+import { PROBLEM_CONTENT_TYPE } from './http/problem.js';
+import { Problem } from './payments/schemas/problem.schema.js';
+
+const DOCUMENT_URL = '/openapi.json';
+const PAGES_URL = '/docs';
+
+/** True for the routes that the documentation itself is made of. */
+export function isDocumentationUrl(url: string): boolean {
+  return url === DOCUMENT_URL || url === PAGES_URL || url.startsWith(`${PAGES_URL}/`);
+}
+
+/** Serves the document and its pages. It is written when it is first asked for, not at start. */
+export function installDocumentation(app: NestFastifyApplication): void {
+  SwaggerModule.setup(PAGES_URL, app, () => openApiDocument(app), {
+    jsonDocumentUrl: DOCUMENT_URL,
+    raw: ['json'],
+  });
+}
+
+type JsonSchema = Record<string, unknown> & { readonly $defs?: Readonly<Record<string, JsonSchema>> };
+
+/**
+ * The OpenAPI 3.1 document of the routes of the application, made from the schemas that validate
+ * them. The same application always gives the same document.
+ */
+export function openApiDocument(app: NestFastifyApplication): OpenAPIObject {
+  const document = SwaggerModule.createDocument(
+    app,
+    new DocumentBuilder()
+      .setOpenAPIVersion('3.1.0')
+      .setTitle('Payments')
+      .setDescription(
+        'Schedules payments: never paid twice, never sent early. Late is visible, and an unknown outcome is a state of its own, never a guess.',
+      )
+      .setVersion('1')
+      .addServer('/')
+      .addTag('payments', 'Create, follow and steer payments.')
+      .addBearerAuth({ type: 'http', scheme: 'bearer', description: 'An API key: ps_live_… or ps_test_….' })
+      .build(),
+    { standardSchemaConverter: toJsonSchema, operationIdFactory: (_controller, method) => method },
+  );
+  const problem = toJsonSchema(Problem, { schemaType: 'output' });
+  document.components = {
+    ...document.components,
+    schemas: { ...document.components?.schemas, ...(problem.components as object) },
+  };
+  for (const path of Object.values(document.paths)) {
+    for (const operation of Object.values(path as Record<string, unknown>))
+      writeRefusals(operation as Operation);
+  }
+  return document;
+}
+
+/** The package asks zod for the dialect of OpenAPI 3.0 whatever the version says; 3.1 is 2020-12. */
+function toJsonSchema(
+  schema: unknown,
+  { schemaType }: { readonly schemaType: 'input' | 'output' },
+): { schema: unknown; components: Record<string, unknown> } {
+  const json = z.toJSONSchema(schema as z.ZodType, {
+    target: 'draft-2020-12',
+    io: schemaType,
+    unrepresentable: 'throw',
+  }) as JsonSchema;
+  const { $schema: _dialect, $defs = {}, ...root } = json;
+  const components: Record<string, unknown> = {};
+  for (const [name, definition] of Object.entries($defs)) components[name] = withoutId(definition);
+  const id = root['id'];
+  if (typeof id !== 'string') return { schema: rerooted(root), components: rerooted(components) };
+  components[id] = withoutId(root);
+  return { schema: { $ref: `#/components/schemas/${id}` }, components: rerooted(components) };
+}
+
+function withoutId({ id: _id, ...schema }: JsonSchema): JsonSchema {
+  return schema;
+}
+
+/** zod's definitions become components of the document. */
+function rerooted<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value).replaceAll('"#/$defs/', '"#/components/schemas/')) as T;
+}
+
+interface Operation {
+  [REFUSALS_EXTENSION]?: readonly ProblemCode[];
+  responses?: Record<string, unknown>;
+}
+
+/** One response per status, with an example of every code that it can carry. */
+function writeRefusals(operation: Operation): void {
+  const codes = operation[REFUSALS_EXTENSION];
+  if (codes === undefined) return;
+  delete operation[REFUSALS_EXTENSION];
+  const byStatus = Map.groupBy(codes, (code) => PROBLEMS[code].status);
+  for (const [status, ofStatus] of [...byStatus].sort(([a], [b]) => a - b)) {
+    operation.responses = { ...operation.responses, [String(status)]: refusal(ofStatus) };
+  }
+}
+
+function refusal(codes: readonly ProblemCode[]): unknown {
+  const waits = codes.some((code) => PROBLEMS[code].retryable);
+  return {
+    description: codes.map((code) => `\`${code}\`: ${PROBLEMS[code].detail}`).join('\n\n'),
+    ...(waits && {
+      headers: { 'Retry-After': { description: 'Whole seconds to wait.', schema: { type: 'integer' } } },
+    }),
+    content: {
+      [PROBLEM_CONTENT_TYPE]: {
+        schema: { $ref: '#/components/schemas/Problem' },
+        examples: Object.fromEntries(codes.map((code) => [code, { value: exampleOf(code) }])),
+      },
+    },
+  };
+}
+
+function exampleOf(code: ProblemCode): unknown {
+  const { status, title, detail, retryable } = PROBLEMS[code];
+  const requestId = '019b1f0a-0000-7000-8000-000000000000';
+  return {
+    type: `urn:problem:${code}`,
+    title,
+    status,
+    detail,
+    instance: `urn:request:${requestId}`,
+    code,
+    request_id: requestId,
+    retryable,
+  };
+}

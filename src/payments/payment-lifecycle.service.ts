@@ -1,0 +1,189 @@
+import { DomainError } from '../domain/domain-error.js';
+import { instantToPostgres } from '../domain/instant.js';
+import type { OutboxNudge } from '../outbox/outbox-nudge.js';
+import { OutcomeUnknown, StorageUnavailable } from '../persistence/database-errors.js';
+import type { Sql } from '../persistence/database.js';
+import { move, type MoveRequest } from './gate.js';
+import { standing, type Command } from './lifecycle-refusal.js';
+import { findLastCause, isRecoveryHoldOn, judgeTimes, type JudgedTimes } from './payment-lifecycle.store.js';
+import { findPayment, type PaymentRow } from './payment.store.js';
+import type { ReschedulePaymentCommand } from './schemas/reschedule-payment.schema.js';
+
+/** Who asks for which payment. */
+export interface CommandTarget {
+  readonly tenantId: string;
+  readonly paymentId: string;
+  readonly actor: string;
+  /** The version the caller saw; null when it does not care. */
+  readonly expectedVersion: number | null;
+}
+
+/** A command meets at most this many others on one payment before it gives up. */
+const MAX_TRIES = 3;
+
+/**
+ * The moves that clients and operators ask for: cancel (T5), reschedule (T2), hold (T3), release
+ * (T4, or T6 past the deadline). Each is one `move`; who loses reads the payment and answers by the
+ * state found. Every method
+ * @returns the payment as it is after the command, also when an earlier call had done it already;
+ * @throws DomainError by the answer table (`not_found`, `version_mismatch`, `submission_started`,
+ * `payment_final`, `not_applicable`, `recovery_hold`), StorageUnavailable when nothing was changed,
+ * OutcomeUnknown when the change may be stored: repeat the command.
+ */
+export class PaymentLifecycle {
+  constructor(
+    private readonly db: Sql,
+    private readonly outbox: OutboxNudge,
+    private readonly limits: { readonly horizonDays: number },
+  ) {}
+
+  /** Stops a payment before submission start. Twice: the second call finds it cancelled. */
+  async cancel(target: CommandTarget): Promise<PaymentRow> {
+    return this.command('cancel', target, { rule: 'T5', announce: 'cancel' });
+  }
+
+  /** Keeps a payment from running until it is released. Twice: the second call finds it held. */
+  async hold(target: CommandTarget): Promise<PaymentRow> {
+    return this.command('hold', target, { rule: 'T3', cause: 'hold', announce: 'wake' });
+  }
+
+  /**
+   * Lets a held payment run again. Past its deadline it expires instead (T6) and the answer is
+   * `payment_final`, as for every payment found expired. Twice: the second call finds it released.
+   */
+  async release(target: CommandTarget): Promise<PaymentRow> {
+    return this.command('release', target, { rule: 'T4', announce: 'wake' });
+  }
+
+  /**
+   * Gives a scheduled payment new times; `expectedVersion` is not optional here. Also throws
+   * DomainError `execute_at_in_past`, `beyond_horizon`, `not_after_before_execute_at`.
+   * Twice: the second call has a stale version.
+   */
+  async reschedule(
+    target: CommandTarget & { readonly expectedVersion: number },
+    times: ReschedulePaymentCommand,
+  ): Promise<PaymentRow> {
+    const row = await reading(() => findPayment(this.db, target.tenantId, target.paymentId));
+    if (!row) throw new DomainError('not_found');
+    const stand = standing('reschedule', row, false);
+    if (stand instanceof DomainError) throw stand;
+    refuseStale(target, row);
+    // The version is the one seen, so the times read here are the times that the gate replaces.
+    const judged = await reading(() =>
+      judgeTimes(this.db, {
+        executeAt: times.executeAt === 'now' ? null : instantToPostgres(times.executeAt),
+        notAfter: times.notAfter === undefined ? null : instantToPostgres(times.notAfter),
+        before: { executeAt: row.execute_at, notAfter: row.not_after },
+        horizonDays: this.limits.horizonDays,
+      }),
+    );
+    refuseTimes(judged.verdict);
+    return this.command('reschedule', target, {
+      rule: 'T2',
+      newExecuteAt: judged.execute_at,
+      newNotAfter: judged.not_after,
+      announce: 'wake',
+    });
+  }
+
+  private async command(
+    command: Command,
+    target: CommandTarget,
+    rule: Pick<MoveRequest, 'rule' | 'cause' | 'announce' | 'newExecuteAt' | 'newNotAfter'>,
+  ): Promise<PaymentRow> {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const result = await move(this.db, {
+        ...rule,
+        tenant: target.tenantId,
+        paymentId: target.paymentId,
+        actor: target.actor,
+        expectedVersion: target.expectedVersion,
+      });
+      if (result.kind === 'missing') throw new DomainError('not_found');
+      if (result.kind === 'moved') {
+        this.outbox.nudge();
+        return this.readAfterMove(target);
+      }
+      const found = await this.standingOf(command, target);
+      if (found !== 'again') return found;
+    }
+    throw new DomainError('overloaded');
+  }
+
+  /** The command lost: answers by the payment as it is now, or says that it is worth another try. */
+  private async standingOf(command: Command, target: CommandTarget): Promise<PaymentRow | 'again'> {
+    const row = await reading(() => findPayment(this.db, target.tenantId, target.paymentId));
+    if (!row) throw new DomainError('not_found');
+    const wasRelease = command === 'release' && (await this.lastCauseWasRelease(row));
+    const stand = standing(command, row, wasRelease);
+    if (stand instanceof DomainError) throw stand;
+    if (stand === 'repeat') return row;
+    refuseStale(target, row);
+    await this.refuseGuard(command, target, row);
+    return 'again';
+  }
+
+  private async lastCauseWasRelease(row: PaymentRow): Promise<boolean> {
+    if (row.state !== 'scheduled') return false;
+    const last = await reading(() => findLastCause(this.db, row.tenant_id, row.id));
+    return last?.version === row.version && last.cause === 'release';
+  }
+
+  /** State and version fit, so the rule's guard refused, or another command came between. */
+  private async refuseGuard(command: Command, target: CommandTarget, row: PaymentRow): Promise<void> {
+    // The gate judged the new time after us: it passed meanwhile.
+    if (command === 'reschedule') throw new DomainError('execute_at_in_past');
+    if (command === 'release') await this.expire(target);
+    if (await reading(() => isRecoveryHoldOn(this.db))) {
+      throw new DomainError('recovery_hold', { state: row.state, version: row.version });
+    }
+  }
+
+  /** T6 when the deadline has passed; otherwise nothing. */
+  private async expire(target: CommandTarget): Promise<void> {
+    const result = await move(this.db, {
+      rule: 'T6',
+      from: ['held'],
+      tenant: target.tenantId,
+      paymentId: target.paymentId,
+      actor: target.actor,
+      announce: 'wake',
+    });
+    if (result.kind !== 'moved') return;
+    this.outbox.nudge();
+    throw new DomainError('payment_final', { state: result.to, version: result.version });
+  }
+
+  /** The move is committed: a read that fails now must not be told as "nothing happened". */
+  private async readAfterMove(target: CommandTarget): Promise<PaymentRow> {
+    try {
+      const row = await findPayment(this.db, target.tenantId, target.paymentId);
+      if (row) return row;
+    } catch (error) {
+      throw new OutcomeUnknown('the payment was moved and could not be read again', { cause: error });
+    }
+    throw new Error('a moved payment is there');
+  }
+}
+
+function refuseStale(target: CommandTarget, row: PaymentRow): void {
+  if (target.expectedVersion === null || target.expectedVersion === row.version) return;
+  throw new DomainError('version_mismatch', { state: row.state, version: row.version });
+}
+
+function refuseTimes(verdict: JudgedTimes['verdict']): void {
+  if (verdict === 'in_past') throw new DomainError('execute_at_in_past');
+  if (verdict === 'beyond_horizon') throw new DomainError('beyond_horizon');
+  if (verdict === 'not_after_too_early') throw new DomainError('not_after_before_execute_at');
+}
+
+/** A read whose answer was lost changed nothing, so it is only unavailable. */
+export async function reading<T>(read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof OutcomeUnknown)) throw error;
+    throw new StorageUnavailable('the answer to a read was lost', { cause: error });
+  }
+}

@@ -1,0 +1,4 @@
+import { z } from 'zod';
+
+/** The body of a command that needs none: nothing at all, or an object without members. */
+export const NoMembers = z.strictObject({}).optional();

@@ -1,0 +1,7 @@
+/**
+ * Injection tokens of what every process has and no class names: its configuration, its keys, its
+ * providers.
+ */
+export const CONFIG = Symbol('Config');
+export const KEYS = Symbol('KeysFile');
+export const PROVIDERS = Symbol('ProviderRegistry');
