@@ -11,7 +11,7 @@ export type PaymentId = string & { readonly [paymentIdBrand]: true };
 /** A UUID version 5 in lower case with hyphens: 36 characters, which every provider takes. */
 export type ProviderKey = string & { readonly [providerKeyBrand]: true };
 
-/** SHA-256 of the text's UTF-8 bytes: 32 bytes. An argument, because the domain has no crypto. */
+/** SHA-256 of the text's UTF-8 bytes: 32 bytes. An argument, because the domain has no hashes of its own. */
 export type Sha256 = (text: string) => Uint8Array;
 
 /** SHA-1 of the bytes: 20 bytes. Used for names only, as RFC 9562 asks of UUID version 5. */
