@@ -12,6 +12,9 @@ export const GUARDS = Object.freeze({
   ANYTIME: 'TRUE',
   DUE_NOW: 'p.execute_at <= clock_timestamp() AND clock_timestamp() <= p.not_after',
   DEADLINE_AHEAD: 'p.not_after > clock_timestamp()',
+  /** After a restore, a payment that was due may already be at the provider. */
+  NOT_SENT_BEFORE_RESTORE: `NOT (p.execute_at <= clock_timestamp()
+     AND EXISTS (SELECT 1 FROM setting s WHERE s.name = 'recovery_hold' AND s.value = 'on'))`,
   DEADLINE_PAST: `p.not_after < clock_timestamp()
      AND NOT EXISTS (SELECT 1 FROM setting s WHERE s.name = 'recovery_hold' AND s.value = 'on')`,
   RECOVERY_HOLD: `EXISTS (SELECT 1 FROM setting s WHERE s.name = 'recovery_hold' AND s.value = 'on')`,
@@ -43,7 +46,7 @@ const SINGLE_MOVES: Partial<Record<TransitionId, MoveSql>> = {
   T2: { guard: 'NEW_TIME_AHEAD', effect: 'RESCHEDULE' },
   T3: { guard: 'ANYTIME', effect: 'WAIT_ANEW' },
   T4: { guard: 'DEADLINE_AHEAD', effect: 'WAIT_ANEW' },
-  T5: { guard: 'ANYTIME', effect: 'NONE' },
+  T5: { guard: 'NOT_SENT_BEFORE_RESTORE', effect: 'NONE' },
   T6: { guard: 'DEADLINE_PAST', effect: 'NONE' },
   T14: { guard: 'ANYTIME', effect: 'FOLLOW_UP' },
   T16: { guard: 'ANYTIME', effect: 'SETTLE' },

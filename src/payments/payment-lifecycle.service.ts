@@ -134,6 +134,7 @@ export class PaymentLifecycle {
   private async refuseGuard(command: Command, target: CommandTarget, row: PaymentRow): Promise<void> {
     // The gate judged the new time after us: it passed meanwhile.
     if (command === 'reschedule') throw new DomainError('execute_at_in_past');
+    if (command === 'hold') return;
     if (command === 'release') await this.expire(target);
     if (await reading(() => isRecoveryHoldOn(this.db))) {
       throw new DomainError('recovery_hold', { state: row.state, version: row.version });
