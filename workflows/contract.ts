@@ -20,11 +20,9 @@ export interface ArmHint {
 export interface ExecutePaymentInput extends ArmHint {
   readonly paymentId: string;
   readonly lane: string;
-  /** Milliseconds of start delay given to the server: the run begins that much later. */
-  readonly startDelayMs: number;
 }
 
-/** Input of both armed activities. `dueAtMs` is the due time as the database told it (epoch ms). */
+/** Input of both armed activities; the worker reads everything else from the row. */
 export interface ArmedPayment {
   readonly paymentId: string;
   readonly lane: string;

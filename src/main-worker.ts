@@ -1,0 +1,28 @@
+import 'reflect-metadata';
+import { NestFactory } from '@nestjs/core';
+import { readConfig, readKeysFile } from './config/config.js';
+import { createLogger } from './platform/logger.js';
+import { createProviderRegistry } from './providers/provider-registry.js';
+import { WorkerModule } from './worker.module.js';
+import { WorkerProcess } from './worker/worker-process.js';
+
+const config = readConfig(process.env);
+const keys = readKeysFile(config.keysFile, config.mode);
+const log = createLogger({ level: config.logLevel, name: 'worker' });
+const providers = createProviderRegistry(config);
+const app = await NestFactory.createApplicationContext(WorkerModule.of({ config, keys, log, providers }), {
+  logger: false,
+});
+const worker = app.get(WorkerProcess);
+// Nest's own signal hooks would close things under the calls in flight: this process owns its order.
+process.on('SIGTERM', () => worker.stop());
+process.on('SIGINT', () => worker.stop());
+try {
+  await worker.run();
+} catch (error) {
+  log.fatal({ err: error }, 'worker_failed');
+  process.exitCode = 1;
+}
+await app.close();
+// Timers of libraries must not keep a stopped worker alive.
+process.exit();

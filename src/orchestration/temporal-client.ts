@@ -1,0 +1,18 @@
+import { Client, Connection } from '@temporalio/client';
+import type { Config } from '../config/config.js';
+import { TemporalWorkflowStarter } from './temporal-workflow-starter.js';
+
+export interface Orchestration {
+  readonly starter: TemporalWorkflowStarter;
+  close(): Promise<void>;
+}
+
+/**
+ * The client side of Temporal. Connects on the first call and again after an outage, so that a
+ * process starts and serves while Temporal is away.
+ */
+export function createOrchestration(config: Config['temporal']): Orchestration {
+  const connection = Connection.lazy({ address: config.address });
+  const client = new Client({ connection, namespace: config.namespace });
+  return { starter: new TemporalWorkflowStarter(client), close: () => connection.close() };
+}

@@ -1,0 +1,156 @@
+import type { PreparedSubmission } from '../providers/payment-provider.js';
+import type { Sql, Statement } from '../persistence/database.js';
+import { GUARDS, moveCtes } from '../payments/gate.js';
+import { leaseAlive } from './worker-lease.js';
+
+/** The lane row as tokens stand now; `own lease alive` and `not paused` are part of the lock. */
+export const laneTokens = (lane: string, worker: string): string => `
+  SELECT lane, rate, clock_timestamp() AS t,
+         least(burst, tokens + rate * greatest(0, extract(epoch FROM clock_timestamp() - refilled_at))) AS available
+    FROM lane WHERE lane = ${lane} AND NOT paused AND ${leaseAlive(worker)} FOR NO KEY UPDATE`;
+
+/**
+ * T7 for a batch: takes lane tokens and moves the due payments, oldest execute_at first, opening
+ * generation 1 and its unclaimed attempt 1. Relies on the primary keys of payment and lane.
+ * A LIMIT of NULL would mean no limit: a paused lane or a lost lease must give 0.
+ */
+const BEGIN: Statement = {
+  name: 'begin-submission',
+  text: `WITH l AS (${laneTokens('$1', '$2')}),
+x AS (
+  SELECT * FROM unnest($4::text[], $5::text[], $6::bytea[], $7::text[], $8::bytea[])
+    AS x (id, provider_key, parameters, parameters_key_id, parameters_sha256)),
+c AS (
+  SELECT p.id, 'submitting'::text AS to_state, 'begin-submission'::text AS cause, 'worker:' || $2 AS actor,
+         '{"rule":"T7"}'::text AS detail
+    FROM payment p
+   WHERE p.id = ANY ($4::text[]) AND p.lane = $1 AND p.state = 'scheduled' AND ${GUARDS.DUE_NOW}
+   ORDER BY p.execute_at, p.id
+   LIMIT coalesce((SELECT least(floor(available)::integer, $3::integer) FROM l), 0)
+     FOR NO KEY UPDATE SKIP LOCKED),
+${moveCtes({
+  candidates: 'c',
+  from: ['scheduled'],
+  guard: GUARDS.DUE_NOW,
+  set: ', submission_started_at = clock_timestamp()',
+})},
+s AS (
+  INSERT INTO submission (payment_id, generation, provider_key, parameters, parameters_key_id, parameters_sha256,
+      adapter, adapter_version, api_version, credential_id, account, base_url)
+  SELECT x.id, 1, x.provider_key, x.parameters, x.parameters_key_id, x.parameters_sha256, $9, $10, $11, $12, $13, $14
+    FROM moved JOIN x USING (id)),
+a AS (INSERT INTO submission_attempt (payment_id, generation, no) SELECT id, 1, 1 FROM moved),
+w AS (
+  UPDATE lane SET tokens = l.available - n.n, refilled_at = l.t
+    FROM l, (SELECT count(*)::integer AS n FROM moved) n
+   WHERE lane.lane = l.lane AND n.n > 0)
+SELECT l.available, l.rate, (SELECT coalesce(array_agg(id), '{}') FROM moved) AS ids FROM l`,
+};
+
+/** A payment whose request is built: what T7 stores when it opens generation 1. */
+export interface Prepared {
+  readonly paymentId: string;
+  readonly providerKey: string;
+  readonly submission: PreparedSubmission;
+  /** `submission.parameters`, encrypted. */
+  readonly parameters: Buffer;
+  readonly parametersKeyId: string;
+}
+
+export type BeginResult =
+  /** The lane is paused, or this worker's lease is over: nothing was tried. */
+  | { readonly kind: 'closed' }
+  | {
+      readonly kind: 'open';
+      readonly moved: ReadonlySet<string>;
+      /** Tokens of the lane before the move. */
+      readonly available: number;
+      /** Tokens a second. */
+      readonly rate: number;
+    };
+
+/**
+ * Records submission start (T7) for those of `batch` that are due and have a token.
+ * @param batch payments of one lane, prepared by one adapter; at most a few hundred.
+ * @param freeCalls how many calls this worker may still have in flight.
+ * @throws StorageUnavailable, OutcomeUnknown. Twice: those already moved are not moved again.
+ */
+export async function beginSubmissions(
+  sql: Sql,
+  lane: string,
+  worker: string,
+  freeCalls: number,
+  batch: readonly Prepared[],
+): Promise<BeginResult> {
+  const first = batch[0];
+  if (!first) return { kind: 'closed' };
+  const common = first.submission;
+  const { rows } = await sql.query<{ available: number; rate: number; ids: string[] }>(BEGIN, [
+    lane,
+    worker,
+    freeCalls,
+    batch.map((p) => p.paymentId),
+    batch.map((p) => p.providerKey),
+    batch.map((p) => p.parameters),
+    batch.map((p) => p.parametersKeyId),
+    batch.map((p) => Buffer.from(p.submission.parametersSha256, 'hex')),
+    common.adapter,
+    common.adapterVersion,
+    common.apiVersion,
+    common.credentialId,
+    common.account,
+    common.baseUrl,
+  ]);
+  const row = rows[0];
+  return row
+    ? { kind: 'open', moved: new Set(row.ids), available: row.available, rate: row.rate }
+    : { kind: 'closed' };
+}
+
+const MARK_ARMED: Statement = {
+  name: 'mark-armed',
+  text: `UPDATE payment SET armed_by = $2
+          WHERE id = ANY ($1::text[]) AND state = 'scheduled' AND armed_by IS DISTINCT FROM $2`,
+};
+
+/** Tells the sweep that a living worker holds these payments while they wait for their lane. */
+export async function markArmed(sql: Sql, paymentIds: readonly string[], worker: string): Promise<void> {
+  await sql.query(MARK_ARMED, [paymentIds, worker]);
+}
+
+const ESTIMATE: Statement = {
+  name: 'lane-wait-estimate',
+  text: `SELECT id, version, ms FROM (
+    SELECT p.id, p.version, round(row_number() OVER (ORDER BY p.execute_at, p.id) * 1000 / l.rate) AS ms
+      FROM payment p JOIN lane l ON l.lane = p.lane
+     WHERE p.lane = $1 AND p.state = 'scheduled' AND p.execute_at <= clock_timestamp()) x
+   WHERE id = ANY ($2::text[])`,
+};
+
+/**
+ * How long each of these due payments waits for its lane: the payments ahead of it divided by the
+ * rate, in ms; one scan of the index payment_due. A payment no longer waiting is left out.
+ */
+export async function estimateWaits(
+  sql: Sql,
+  lane: string,
+  paymentIds: readonly string[],
+): Promise<ReadonlyMap<string, { readonly version: number; readonly waitMs: number }>> {
+  const { rows } = await sql.query<{ id: string; version: number; ms: number }>(ESTIMATE, [lane, paymentIds]);
+  return new Map(rows.map((r) => [r.id, { version: r.version, waitMs: Number(r.ms) }]));
+}
+
+const RELEASE_ARMED: Statement = {
+  name: 'release-armed',
+  text: `UPDATE payment p SET armed_by = NULL, wake_after = clock_timestamp() + (x.ms + 8000) * interval '1 ms'
+           FROM unnest($1::text[], $2::double precision[]) AS x (id, ms)
+          WHERE p.id = x.id AND p.state = 'scheduled'`,
+};
+
+/** Ends the mark of payments that go back to wait in their workflow; the sweep leaves them alone until then. */
+export async function releaseArmed(
+  sql: Sql,
+  waits: readonly { readonly paymentId: string; readonly retryAfterMs: number }[],
+): Promise<void> {
+  await sql.query(RELEASE_ARMED, [waits.map((w) => w.paymentId), waits.map((w) => w.retryAfterMs)]);
+}

@@ -1,0 +1,227 @@
+import { EVIDENCE_OF } from '../domain/provider-outcome.js';
+import type { PaymentState } from '../domain/payment-state.js';
+import { IN_FLIGHT_WAIT_MS, INQUIRY_LADDER_MS, retryDelayMs } from '../domain/submission-policy.js';
+import { moveCtes } from '../payments/gate.js';
+import type { Sql, Statement } from '../persistence/database.js';
+import type { ProviderResult } from '../providers/payment-provider.js';
+import { ABANDONED } from './submission.store.js';
+
+/** What a call ended with, for the attempt that made it. */
+export interface Outcome {
+  readonly paymentId: string;
+  readonly generation: number;
+  readonly no: number;
+  readonly owner: string;
+  readonly result: ProviderResult;
+}
+
+/**
+ * Sticky ambiguity: after an ambiguous attempt of the same generation a refusal or a proven
+ * non-call counts as ambiguous, since the first request may land after the second was refused;
+ * only a marked replay of the stored first answer still counts as a refusal.
+ */
+const STICKY = `EXISTS (SELECT 1 FROM submission_attempt b WHERE b.payment_id = x.payment_id
+  AND b.generation = x.generation AND b.no < x.no AND b.evidence = 'ambiguous')`;
+
+/**
+ * Closes attempts and moves their payments (T8, T9, T10, T13, T16) in one commit. An attempt that
+ * was closed meanwhile is not touched and its payment not moved. `not_sent` moves nothing: the
+ * payment waits in `submitting` without an open attempt until next_action_at.
+ */
+const RECORD: Statement = {
+  name: 'record-outcomes',
+  text: `WITH x AS (
+  SELECT * FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::text[],
+      $8::text[], $9::text[], $10::text[], $11::smallint[], $12::boolean[], $13::double precision[],
+      $14::bigint[], $15::text[])
+    AS x (payment_id, generation, no, owner, class, evidence, status, code, provider_ref, request_id, http_status,
+          replayed, wait_ms, observed_amount, observed_currency)),
+head AS (
+  SELECT p.id FROM payment p JOIN x ON x.payment_id = p.id WHERE p.state = 'submitting'
+   ORDER BY p.id FOR NO KEY UPDATE OF p),
+judged AS (
+  SELECT x.*, CASE WHEN x.evidence = 'not_sent' AND ${STICKY} THEN 'ambiguous'
+                   WHEN x.evidence = 'refused' AND NOT x.replayed AND ${STICKY} THEN 'ambiguous'
+                   ELSE x.evidence END AS verdict
+    FROM x JOIN head ON head.id = x.payment_id),
+closed AS (
+  UPDATE submission_attempt a
+     SET closed_at = clock_timestamp(), result_class = j.class, evidence = j.verdict, code = j.code,
+         provider_ref = j.provider_ref, request_id = j.request_id, http_status = j.http_status, replayed = j.replayed
+    FROM judged j
+   WHERE a.payment_id = j.payment_id AND a.generation = j.generation AND a.no = j.no AND a.owner = j.owner
+     AND a.closed_at IS NULL
+  RETURNING j.*),
+c AS (
+  SELECT payment_id AS id, provider_ref,
+         CASE WHEN class = 'key_mismatch' THEN 'needs_review'
+              WHEN verdict = 'accepted' AND status = 'succeeded' THEN 'succeeded'
+              WHEN verdict = 'accepted' THEN 'submitted'
+              WHEN verdict = 'refused' THEN 'failed'
+              ELSE 'unknown' END AS to_state,
+         CASE WHEN class = 'key_mismatch' THEN 'escalate' ELSE 'record-outcome' END AS cause,
+         'worker:' || owner AS actor,
+         json_build_object('rule',
+           CASE WHEN class = 'key_mismatch' THEN 'T16'
+                WHEN verdict = 'accepted' AND status = 'succeeded' THEN 'T9'
+                WHEN verdict = 'accepted' THEN 'T8'
+                WHEN verdict = 'refused' THEN 'T10'
+                ELSE 'T13' END,
+           'class', class, 'code', code, 'attempt', no)::text AS detail,
+         CASE WHEN class = 'key_mismatch' OR verdict = 'refused'
+                   OR (verdict = 'accepted' AND status = 'succeeded') THEN NULL
+              ELSE clock_timestamp() + wait_ms * interval '1 ms' END AS next_action_at
+    FROM closed WHERE verdict <> 'not_sent'),
+${moveCtes({
+  candidates: 'c',
+  from: ['submitting'],
+  guard: 'TRUE',
+  set: ', next_action_at = c.next_action_at, provider_ref = coalesce(c.provider_ref, p.provider_ref)',
+})},
+waiting AS (
+  UPDATE payment p SET next_action_at = clock_timestamp() + k.wait_ms * interval '1 ms'
+    FROM closed k WHERE p.id = k.payment_id AND k.verdict = 'not_sent'),
+paused AS (
+  UPDATE lane SET paused = true, pause_reason = 'provider_refused_credential', paused_at = clock_timestamp()
+   WHERE NOT paused AND lane IN (
+     SELECT p.lane FROM closed k JOIN payment p ON p.id = k.payment_id WHERE k.class = 'config')),
+noted_evidence AS (
+  INSERT INTO evidence (payment_id, tenant_id, generation, attempt_no, source, kind, code, provider_ref, status,
+      observed_amount, observed_currency)
+  SELECT k.payment_id, m.tenant_id, k.generation, k.no, 'answer', k.class, k.code, k.provider_ref, k.status,
+         k.observed_amount, k.observed_currency
+    FROM closed k JOIN moved m ON m.id = k.payment_id),
+opened AS (
+  INSERT INTO review_case (payment_id, tenant_id, reason, due_at)
+  SELECT id, tenant_id, 'key_mismatch', clock_timestamp() + interval '4 hours' FROM moved
+   WHERE to_state = 'needs_review'
+  ON CONFLICT DO NOTHING)
+SELECT k.payment_id, k.verdict, k.wait_ms, coalesce(m.to_state, 'submitting') AS state
+  FROM closed k LEFT JOIN moved m ON m.id = k.payment_id`,
+};
+
+export type Recorded =
+  | {
+      readonly kind: 'recorded';
+      readonly state: PaymentState;
+      readonly waitMs: number;
+      readonly sent: boolean;
+    }
+  /** The attempt was closed by somebody else: the answer is evidence, never applied. */
+  | { readonly kind: 'late' };
+
+function waitMs(outcome: Outcome, ladderDivisor: number): number {
+  const result = outcome.result;
+  switch (EVIDENCE_OF[result.class]) {
+    case 'not_sent':
+      return retryDelayMs(outcome.no, result.retryAfterMs);
+    case 'accepted':
+      return 30_000 / ladderDivisor;
+    case 'refused':
+    case 'ambiguous':
+      return result.class === 'in_flight' ? IN_FLIGHT_WAIT_MS : (INQUIRY_LADDER_MS[0] ?? 0) / ladderDivisor;
+  }
+}
+
+/**
+ * Records what calls ended with, in the order of `outcomes`.
+ * @throws StorageUnavailable, OutcomeUnknown: then nothing is known; record again, a second time
+ * answers `late` for what the first one did.
+ */
+export async function recordOutcomes(
+  sql: Sql,
+  outcomes: readonly Outcome[],
+  ladderDivisor: number,
+): Promise<readonly Recorded[]> {
+  const results = outcomes.map((o) => o.result);
+  const { rows } = await sql.query<{
+    payment_id: string;
+    verdict: string;
+    wait_ms: number;
+    state: PaymentState;
+  }>(RECORD, [
+    outcomes.map((o) => o.paymentId),
+    outcomes.map((o) => o.generation),
+    outcomes.map((o) => o.no),
+    outcomes.map((o) => o.owner),
+    results.map((r) => r.class),
+    results.map((r) => EVIDENCE_OF[r.class]),
+    results.map((r) => r.status),
+    results.map((r) => r.code),
+    results.map((r) => r.providerRef),
+    results.map((r) => r.requestId),
+    results.map((r) => r.httpStatus),
+    results.map((r) => r.replayed),
+    outcomes.map((o) => waitMs(o, ladderDivisor)),
+    results.map((r) => r.observed.amountMinor),
+    results.map((r) => r.observed.currency),
+  ]);
+  const byId = new Map(rows.map((r) => [r.payment_id, r]));
+  return outcomes.map((o) => {
+    const row = byId.get(o.paymentId);
+    return row
+      ? { kind: 'recorded', state: row.state, waitMs: row.wait_ms, sent: row.verdict !== 'not_sent' }
+      : { kind: 'late' };
+  });
+}
+
+const FILE_LATE: Statement = {
+  name: 'file-late-answer',
+  text: `INSERT INTO evidence (payment_id, tenant_id, generation, attempt_no, source, kind, code, provider_ref,
+      status, observed_amount, observed_currency)
+    SELECT p.id, p.tenant_id, $2, $3, 'late_answer', $4, $5, $6, $7, $8, $9 FROM payment p WHERE p.id = $1`,
+};
+
+/** Files the answer of an attempt that was closed meanwhile: evidence for inquiry and people. */
+export async function fileLateAnswer(sql: Sql, outcome: Outcome): Promise<void> {
+  const { result } = outcome;
+  await sql.query(FILE_LATE, [
+    outcome.paymentId,
+    outcome.generation,
+    outcome.no,
+    result.class,
+    result.code,
+    result.providerRef,
+    result.status,
+    result.observed.amountMinor,
+    result.observed.currency,
+  ]);
+}
+
+const ABANDON: Statement = {
+  name: 'close-abandoned',
+  text: `WITH target AS (
+  SELECT a.payment_id, a.generation, a.no FROM submission_attempt a
+   WHERE a.closed_at IS NULL AND ($1::text[] IS NULL OR a.payment_id = ANY ($1::text[])) AND ${ABANDONED}
+   ORDER BY a.payment_id LIMIT 200),
+head AS (
+  SELECT p.id FROM payment p JOIN target t ON t.payment_id = p.id WHERE p.state = 'submitting'
+   ORDER BY p.id FOR NO KEY UPDATE OF p SKIP LOCKED),
+closed AS (
+  UPDATE submission_attempt a
+     SET closed_at = clock_timestamp(), result_class = 'ambiguous', evidence = 'ambiguous', code = 'abandoned'
+    FROM target t JOIN head ON head.id = t.payment_id
+   WHERE a.payment_id = t.payment_id AND a.generation = t.generation AND a.no = t.no AND a.closed_at IS NULL
+     AND ${ABANDONED}
+  RETURNING a.payment_id, a.no, a.owner),
+c AS (
+  SELECT payment_id AS id, 'unknown'::text AS to_state, 'record-outcome'::text AS cause, $2::text AS actor,
+         json_build_object('rule', 'T13', 'code', 'abandoned', 'attempt', no)::text AS detail FROM closed),
+${moveCtes({ candidates: 'c', from: ['submitting'], guard: 'TRUE', set: ', next_action_at = clock_timestamp()' })}
+SELECT id FROM moved`,
+};
+
+/**
+ * Closes attempts whose owner's lease is over, or whose call is older than 60 s, as ambiguous
+ * (T13); their first inquiry is due at once. At most 200 a call.
+ * @param paymentIds only these; null: whichever there are.
+ * @returns the ids that became unknown. Twice: the second call finds nothing.
+ */
+export async function closeAbandoned(
+  sql: Sql,
+  paymentIds: readonly string[] | null,
+  actor: string,
+): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ id: string }>(ABANDON, [paymentIds, actor]);
+  return rows.map((r) => r.id);
+}

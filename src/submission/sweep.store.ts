@@ -1,0 +1,199 @@
+import { TARGET_COLUMNS, type OutboxRow } from '../outbox/outbox.store.js';
+import { GUARDS, moveCtes } from '../payments/gate.js';
+import type { Sql, Statement } from '../persistence/database.js';
+import { leaseAlive } from './worker-lease.js';
+
+export type SweepTarget = Omit<OutboxRow, 'id'>;
+
+const LOCK: Statement = { name: 'sweep-lock', text: `SELECT pg_try_advisory_xact_lock(7314002) AS mine` };
+
+/** True when this transaction is the only sweep now. A frozen holder is freed by its transaction's limit. */
+export async function lockSweep(tx: Sql): Promise<boolean> {
+  const { rows } = await tx.query<{ mine: boolean }>(LOCK);
+  return rows[0]?.mine === true;
+}
+
+const EXPIRE: Statement = {
+  name: 'sweep-expire',
+  text: `WITH c AS (
+  SELECT p.id, 'expired'::text AS to_state, 'expire'::text AS cause, 'sweep'::text AS actor,
+         '{"rule":"T6"}'::text AS detail
+    FROM payment p WHERE p.state IN ('scheduled', 'held') AND ${GUARDS.DEADLINE_PAST}
+   ORDER BY p.not_after LIMIT 200 FOR NO KEY UPDATE SKIP LOCKED),
+${moveCtes({ candidates: 'c', from: ['scheduled', 'held'], guard: GUARDS.DEADLINE_PAST, announce: 'wake' })}
+SELECT id, from_state FROM moved`,
+};
+
+/** T6 for up to 200 payments past not_after (index payment_deadline). @returns from-states. */
+export async function expirePayments(sql: Sql): Promise<readonly ('scheduled' | 'held')[]> {
+  const { rows } = await sql.query<{ from_state: 'scheduled' | 'held' }>(EXPIRE);
+  return rows.map((r) => r.from_state);
+}
+
+/**
+ * Unclaimed attempts that must not be called any more: past the deadline or the key's life, or
+ * their lane is paused. Nothing was sent under them; a sticky ambiguity makes it T13.
+ */
+const CLOSE_UNCLAIMED: Statement = {
+  name: 'sweep-close-unclaimed',
+  text: `WITH target AS (
+  SELECT p.id, a.generation, a.no,
+         EXISTS (SELECT 1 FROM submission_attempt b WHERE b.payment_id = a.payment_id AND b.generation = a.generation
+                   AND b.no < a.no AND b.evidence = 'ambiguous') AS sticky
+    FROM submission_attempt a
+    JOIN payment p ON p.id = a.payment_id AND p.state = 'submitting'
+    JOIN lane l ON l.lane = p.lane
+    JOIN submission s ON s.payment_id = a.payment_id AND s.generation = a.generation
+   WHERE a.closed_at IS NULL AND a.owner IS NULL
+     AND (clock_timestamp() > p.not_after OR s.key_valid_until <= clock_timestamp() OR l.paused)
+   ORDER BY p.id LIMIT 200 FOR NO KEY UPDATE OF p SKIP LOCKED),
+closed AS (
+  UPDATE submission_attempt a
+     SET closed_at = clock_timestamp(), result_class = 'not_sent', code = 'unclaimed',
+         evidence = CASE WHEN t.sticky THEN 'ambiguous' ELSE 'not_sent' END
+    FROM target t
+   WHERE a.payment_id = t.id AND a.generation = t.generation AND a.no = t.no
+     AND a.closed_at IS NULL AND a.owner IS NULL
+  RETURNING a.payment_id, a.evidence),
+c AS (
+  SELECT payment_id AS id, 'unknown'::text AS to_state, 'record-outcome'::text AS cause, 'sweep'::text AS actor,
+         '{"rule":"T13","code":"unclaimed"}'::text AS detail
+    FROM closed WHERE evidence = 'ambiguous'),
+${moveCtes({ candidates: 'c', from: ['submitting'], guard: 'TRUE', set: ', next_action_at = clock_timestamp()' })},
+waiting AS (
+  UPDATE payment p SET next_action_at = clock_timestamp() FROM closed k
+   WHERE p.id = k.payment_id AND k.evidence = 'not_sent')
+SELECT payment_id AS id FROM closed WHERE evidence = 'not_sent'`,
+};
+
+/** @returns the ids that now wait in `submitting` without an open attempt. */
+export async function closeUnclaimed(sql: Sql): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ id: string }>(CLOSE_UNCLAIMED);
+  return rows.map((r) => r.id);
+}
+
+/** Woken and still where they were: not woken again for this long. */
+const OUTSTANDING = `interval '15 seconds'`;
+const RESTED = `(p.last_woken_at IS NULL OR p.last_woken_at < clock_timestamp() - ${OUTSTANDING})`;
+const NO_OPEN = `NOT EXISTS (SELECT 1 FROM submission_attempt a WHERE a.payment_id = p.id AND a.closed_at IS NULL)`;
+
+/** Scheduled payments that nobody holds although they are due, and started ones that nobody works on. */
+const OVERDUE: Statement = {
+  name: 'sweep-overdue',
+  text: `WITH outstanding AS (
+  SELECT count(*)::integer AS n FROM payment p
+   WHERE p.last_woken_at > clock_timestamp() - ${OUTSTANDING} AND p.state IN ('scheduled', 'submitting')),
+due AS (
+  SELECT p.id, p.execute_at FROM payment p JOIN lane l ON l.lane = p.lane
+   WHERE p.state = 'scheduled' AND p.execute_at < clock_timestamp() - interval '2 seconds' AND NOT l.paused
+     AND (p.wake_after IS NULL OR p.wake_after < clock_timestamp())
+     AND (p.armed_by IS NULL OR NOT ${leaseAlive('p.armed_by')}) AND ${RESTED}
+  UNION ALL
+  SELECT p.id, p.execute_at FROM payment p
+   WHERE p.state = 'submitting' AND ${RESTED}
+     AND (EXISTS (SELECT 1 FROM submission_attempt a WHERE a.payment_id = p.id AND a.closed_at IS NULL
+                    AND a.owner IS NULL AND a.opened_at < clock_timestamp() - interval '2 seconds')
+       OR (p.next_action_at < clock_timestamp() - interval '30 seconds' AND ${NO_OPEN}))
+   ORDER BY execute_at, id
+   LIMIT greatest(0, least($1::integer, $2::integer - (SELECT n FROM outstanding)))),
+locked AS (
+  SELECT p.id FROM payment p JOIN due ON due.id = p.id ORDER BY p.execute_at, p.id FOR NO KEY UPDATE OF p SKIP LOCKED),
+p AS (
+  UPDATE payment p SET last_woken_at = clock_timestamp() FROM locked WHERE p.id = locked.id RETURNING p.*)
+SELECT ${TARGET_COLUMNS} FROM p JOIN lane l ON l.lane = p.lane JOIN tenant t ON t.id = p.tenant_id`,
+};
+
+/** At most `limit` now, and at most `outstanding` woken in the last 15 s and still so. */
+export async function takeOverdue(
+  sql: Sql,
+  limit: number,
+  outstanding: number,
+): Promise<readonly SweepTarget[]> {
+  const { rows } = await sql.query<SweepTarget>(OVERDUE, [limit, outstanding]);
+  return rows;
+}
+
+const UNASKED: Statement = {
+  name: 'sweep-unasked',
+  text: `WITH due AS (
+  SELECT p.id FROM payment p
+   WHERE p.state IN ('submitted', 'unknown') AND ${RESTED}
+     AND (p.next_action_at IS NULL OR p.next_action_at < clock_timestamp() - interval '60 seconds'
+       OR p.id = ANY ($2::text[]))
+   ORDER BY p.next_action_at NULLS FIRST LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED),
+p AS (
+  UPDATE payment p SET last_woken_at = clock_timestamp() FROM due WHERE p.id = due.id RETURNING p.*)
+SELECT ${TARGET_COLUMNS} FROM p JOIN lane l ON l.lane = p.lane JOIN tenant t ON t.id = p.tenant_id`,
+};
+
+/** Open outcomes whose inquiry is overdue, and at once those that this sweep just made unknown. */
+export async function takeUnasked(
+  sql: Sql,
+  limit: number,
+  atOnce: readonly string[],
+): Promise<readonly SweepTarget[]> {
+  const { rows } = await sql.query<SweepTarget>(UNASKED, [limit, atOnce]);
+  return rows;
+}
+
+const ORPHANED: Statement = {
+  name: 'sweep-orphaned-results',
+  text: `WITH gone AS (
+  SELECT DISTINCT p.id FROM worker w
+    JOIN submission_attempt a ON a.owner = w.id
+    JOIN payment p ON p.id = a.payment_id
+   WHERE w.lease_expires_at < clock_timestamp() AND w.lease_expires_at > clock_timestamp() - interval '60 seconds'
+     AND a.closed_at > w.lease_expires_at - interval '180 seconds' AND p.state IN ('succeeded', 'failed')
+     AND (p.last_woken_at IS NULL OR p.last_woken_at < w.lease_expires_at)
+   LIMIT 50)
+UPDATE payment p SET last_woken_at = clock_timestamp() FROM gone WHERE p.id = gone.id RETURNING p.id`,
+};
+
+/** Final payments whose workflow may wait for a result that died with its worker. */
+export async function takeOrphanedResults(sql: Sql): Promise<readonly string[]> {
+  const { rows } = await sql.query<{ id: string }>(ORPHANED);
+  return rows.map((r) => r.id);
+}
+
+const DELETE_SLOTS: Statement = {
+  name: 'sweep-slots',
+  text: `DELETE FROM due_slot WHERE due_second < extract(epoch FROM clock_timestamp())::bigint - 60`,
+};
+const DELETE_WORKERS: Statement = {
+  name: 'sweep-workers',
+  text: `DELETE FROM worker w WHERE w.lease_expires_at < clock_timestamp() - interval '1 hour'
+    AND NOT EXISTS (SELECT 1 FROM submission_attempt a WHERE a.owner = w.id AND a.closed_at IS NULL)`,
+};
+
+/** Removes slots of past seconds and rows of workers that are long gone. */
+export async function tidy(sql: Sql): Promise<void> {
+  await sql.query(DELETE_SLOTS);
+  await sql.query(DELETE_WORKERS);
+}
+
+const READ_SETTING: Statement = { name: 'setting-read', text: `SELECT value FROM setting WHERE name = $1` };
+const WRITE_SETTING: Statement = {
+  name: 'setting-write',
+  text: `INSERT INTO setting (name, value) VALUES ($1, $2)
+    ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value, updated_at = clock_timestamp()`,
+};
+export async function readSetting(sql: Sql, name: string): Promise<string | null> {
+  const { rows } = await sql.query<{ value: string }>(READ_SETTING, [name]);
+  return rows[0]?.value ?? null;
+}
+export async function writeSetting(sql: Sql, name: string, value: string): Promise<void> {
+  await sql.query(WRITE_SETTING, [name, value]);
+}
+
+const REPUBLISH: Statement = {
+  name: 'sweep-republish',
+  text: `INSERT INTO outbox (kind, payment_id, due_at)
+    SELECT 'start', p.id, p.execute_at FROM payment p
+     WHERE p.state IN ('scheduled', 'held', 'submitting', 'submitted', 'unknown', 'needs_review')
+       AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.payment_id = p.id AND o.kind = 'start')`,
+};
+
+/** Asks for a new workflow of every open payment; the relay starts them soonest due first. @returns how many. */
+export async function republishOpen(sql: Sql): Promise<number> {
+  return (await sql.query(REPUBLISH)).rowCount;
+}

@@ -1,0 +1,153 @@
+import { ARM_LEAD_MS } from '../outbox/arm-slots.js';
+import { targetOf } from '../outbox/outbox-relay.js';
+import type { WorkflowStarter } from '../outbox/workflow-starter.js';
+import type { Database } from '../persistence/database.js';
+import { monotonicMs, pause } from '../platform/clock.js';
+import { closeAbandoned } from './outcome.store.js';
+import { giveUpNotSent } from './resend.store.js';
+import type { SubmissionEvents } from './submission-events.js';
+import {
+  closeUnclaimed,
+  expirePayments,
+  lockSweep,
+  readSetting,
+  republishOpen,
+  takeOrphanedResults,
+  takeOverdue,
+  takeUnasked,
+  tidy,
+  writeSetting,
+  type SweepTarget,
+} from './sweep.store.js';
+
+const TICK_MS = 1_000;
+/** Wakes a second, and wakes outstanding: more made recovery slower. */
+const WAKES_PER_TICK = 100;
+const WAKES_OUTSTANDING = 200;
+const INQUIRIES_PER_TICK = 20;
+const SIGNALLERS = 10;
+/** Bound on full batches in one tick. */
+const MAX_BATCHES = 20;
+const BATCH = 200;
+const NAMESPACE_SETTING = 'temporal_namespace_id';
+const TIDY_EVERY_TICKS = 60;
+
+interface Findings {
+  readonly wake: readonly SweepTarget[];
+  readonly wakeExisting: readonly string[];
+}
+
+/**
+ * Finds what fell between two chairs: expires, closes abandoned attempts, wakes what nobody holds,
+ * rebuilds what Temporal lost. A loop in every worker; one of them does the work at a time.
+ */
+export class Sweep {
+  private stopped = false;
+  private loop: Promise<void> | null = null;
+  private ticks = 0;
+
+  constructor(
+    private readonly database: Database,
+    private readonly starter: WorkflowStarter,
+    private readonly events: SubmissionEvents,
+  ) {}
+
+  start(): void {
+    this.loop ??= this.run();
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true;
+    await this.loop;
+  }
+
+  private async run(): Promise<void> {
+    while (!this.stopped) {
+      await pause(TICK_MS);
+      if (this.stopped) return;
+      // Each step is tried even when another fails: a dead Temporal must not stop expiry.
+      await this.guarded('sweep', () => this.tick());
+      await this.guarded('sweep-rebuild', () => this.rebuildAfterWipe());
+    }
+  }
+
+  private async guarded(operation: string, step: () => Promise<void>): Promise<void> {
+    try {
+      await step();
+    } catch (error) {
+      this.events.fault(operation, error);
+    }
+  }
+
+  private async tick(): Promise<void> {
+    this.ticks++;
+    const found = await this.database.transaction(async (tx): Promise<Findings | null> => {
+      if (!(await lockSweep(tx))) return null;
+      for (let i = 0; i < MAX_BATCHES; i++) {
+        const expired = await expirePayments(tx);
+        for (const from of expired) this.events.moved({ from, to: 'expired', cause: 'expire' });
+        if (expired.length < BATCH) break;
+      }
+      const unknown: string[] = [];
+      for (let i = 0; i < MAX_BATCHES; i++) {
+        const closed = await closeAbandoned(tx, null, 'sweep');
+        unknown.push(...closed);
+        if (closed.length < BATCH) break;
+      }
+      if (unknown.length > 0) {
+        this.events.moved({
+          from: 'submitting',
+          to: 'unknown',
+          cause: 'record-outcome',
+          count: unknown.length,
+        });
+      }
+      const unsent = await closeUnclaimed(tx);
+      if (unsent.length > 0) {
+        const failed = await giveUpNotSent(tx, unsent, 'sweep');
+        this.events.moved({ from: 'submitting', to: 'failed', cause: 'record-outcome', count: failed.size });
+      }
+      const overdue = await takeOverdue(tx, WAKES_PER_TICK, WAKES_OUTSTANDING);
+      const unasked = await takeUnasked(tx, INQUIRIES_PER_TICK + unknown.length, unknown);
+      if (this.ticks % TIDY_EVERY_TICKS === 1) await tidy(tx);
+      return { wake: [...overdue, ...unasked], wakeExisting: await takeOrphanedResults(tx) };
+    });
+    // Signals go out after the commit: a slow orchestrator holds no lock.
+    if (found) await this.wake(found);
+  }
+
+  private async wake(found: Findings): Promise<void> {
+    const readAtMs = monotonicMs();
+    const jobs = [
+      ...found.wake.map((row) => () => this.wakeOne(row, readAtMs)),
+      ...found.wakeExisting.map((id) => () => this.starter.wakeExisting(id)),
+    ];
+    if (jobs.length === 0) return;
+    this.events.woken(jobs.length);
+    let next = 0;
+    const signaller = async (): Promise<void> => {
+      for (let job = jobs[next++]; job; job = jobs[next++]) await job();
+    };
+    await Promise.all(Array.from({ length: SIGNALLERS }, signaller));
+  }
+
+  /** A payment that is not final but whose run completed gets a new run, and is counted. */
+  private async wakeOne(row: SweepTarget, readAtMs: number): Promise<void> {
+    const target = targetOf(row, -ARM_LEAD_MS, readAtMs);
+    if ((await this.starter.wake(target, false)) === 'woken') return;
+    await this.starter.restart(target);
+    this.events.restarted(1);
+  }
+
+  /** Another namespace id: Temporal lost its data. Every open payment is published again. */
+  private async rebuildAfterWipe(): Promise<void> {
+    const id = await this.starter.namespaceId();
+    const known = await readSetting(this.database, NAMESPACE_SETTING);
+    if (known === id) return;
+    await this.database.transaction(async (tx) => {
+      if (!(await lockSweep(tx))) return;
+      if (known !== null) this.events.restarted(await republishOpen(tx));
+      await writeSetting(tx, NAMESPACE_SETTING, id);
+    });
+  }
+}

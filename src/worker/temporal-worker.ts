@@ -1,0 +1,92 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { DefaultLogger, NativeConnection, Runtime, Worker, type LogLevel } from '@temporalio/worker';
+import type { PaymentActivities } from '../../workflows/contract.js';
+import { TASK_QUEUE } from '../../workflows/contract.js';
+import { pause } from '../platform/clock.js';
+import type { Log } from '../platform/logger.js';
+
+/** Above the adapters' own deadline of 25 s, below the platform's kill. */
+const SHUTDOWN_GRACE_MS = 35_000;
+const SHUTDOWN_FORCE_MS = 45_000;
+const CONNECT_AGAIN_MS = 500;
+/** After a worker died its sticky tasks go to the others this soon; the default of 10 s makes recovery slow. */
+const STICKY_MS = 2_000;
+const CACHED_WORKFLOWS = 12_000;
+/** The bundle that the build wrote beside the compiled code. */
+const BUNDLE = fileURLToPath(new URL('../../workflow-bundle.js', import.meta.url));
+
+export interface TemporalWorkerOptions {
+  readonly address: string;
+  readonly namespace: string;
+  readonly activities: PaymentActivities;
+  /** Payments armed at once; each takes two activity slots. */
+  readonly maxArmed: number;
+  readonly log: Log;
+  readonly isStopping: () => boolean;
+}
+
+const LEVELS: Partial<Record<LogLevel, 'warn' | 'error'>> = { WARN: 'warn', ERROR: 'error' };
+
+/** Temporal's own messages hold ids and codes of ours, and of activities more than we want: the event alone passes. */
+function installRuntime(log: Log): void {
+  Runtime.install({
+    shutdownSignals: [],
+    logger: new DefaultLogger('WARN', (entry) => log[LEVELS[entry.level] ?? 'warn']({}, 'temporal_sdk')),
+  });
+}
+
+async function connect(options: TemporalWorkerOptions): Promise<NativeConnection | null> {
+  // NativeConnection rejects at once, and a worker must outlive an absent Temporal.
+  while (!options.isStopping()) {
+    try {
+      return await NativeConnection.connect({ address: options.address });
+    } catch {
+      options.log.warn({ operation: 'connect' }, 'temporal_away');
+      await pause(CONNECT_AGAIN_MS);
+    }
+  }
+  return null;
+}
+
+export interface RunningWorker {
+  /** Resolves when the worker has stopped; rejects on a fatal fault of the SDK. */
+  readonly done: Promise<void>;
+  readonly isPolling: () => boolean;
+  /** Stops polling; activities under way may end within the grace. Twice: nothing. */
+  shutdown(): void;
+  close(): Promise<void>;
+}
+
+/**
+ * Runs the worker of the payments queue. One queue for all activities: eager dispatch is what
+ * makes the armed pair cheap. @returns null when the process was told to stop before Temporal came.
+ */
+export async function runTemporalWorker(options: TemporalWorkerOptions): Promise<RunningWorker | null> {
+  installRuntime(options.log);
+  const connection = await connect(options);
+  if (!connection) return null;
+  const worker = await Worker.create({
+    connection,
+    namespace: options.namespace,
+    taskQueue: TASK_QUEUE,
+    workflowBundle: { code: readFileSync(BUNDLE, 'utf8') },
+    activities: options.activities,
+    shutdownGraceTime: SHUTDOWN_GRACE_MS,
+    shutdownForceTime: SHUTDOWN_FORCE_MS,
+    maxConcurrentActivityTaskExecutions: 2 * options.maxArmed + 200,
+    activityTaskPollerBehavior: { type: 'simple-maximum', maximum: 10 },
+    maxCachedWorkflows: CACHED_WORKFLOWS,
+    maxConcurrentWorkflowTaskExecutions: 100,
+    workflowTaskPollerBehavior: { type: 'simple-maximum', maximum: 20 },
+    stickyQueueScheduleToStartTimeout: STICKY_MS,
+  });
+  return {
+    done: worker.run(),
+    isPolling: () => worker.getState() === 'RUNNING',
+    shutdown: () => {
+      if (worker.getState() === 'RUNNING') worker.shutdown();
+    },
+    close: () => connection.close(),
+  };
+}

@@ -1,0 +1,156 @@
+import { createPaymentActivities } from '../../activities/payment.activities.js';
+import type { Config } from '../config/config.js';
+import { startHealthServer, type HealthServer } from '../http/health-server.js';
+import { readiness } from '../http/readiness.js';
+import { InvariantJob } from '../invariants/invariant-job.js';
+import { ensureLanes } from '../lanes/lane.store.js';
+import { startDatabaseGauges, type DatabaseGauges } from '../metrics/database-gauges.js';
+import { armedPayments, metricsText } from '../metrics/metrics.js';
+import { startProcessGauges } from '../metrics/process-gauges.js';
+import type { Orchestration } from '../orchestration/temporal-client.js';
+import type { OutboxRelay } from '../outbox/outbox-relay.js';
+import type { Database } from '../persistence/database.js';
+import { pause } from '../platform/clock.js';
+import type { Log } from '../platform/logger.js';
+import type { ProviderRegistry } from '../providers/provider-registry.js';
+import type { SubmissionEngine } from '../submission/submission-engine.js';
+import type { Sweep } from '../submission/sweep.js';
+import { runTemporalWorker, type RunningWorker } from './temporal-worker.js';
+
+const AGAIN_MS = 1_000;
+const GAUGE_MS = 1_000;
+
+export interface WorkerProcessParts {
+  readonly config: Config;
+  readonly log: Log;
+  readonly database: Database;
+  readonly engine: SubmissionEngine;
+  readonly relay: OutboxRelay;
+  readonly sweep: Sweep;
+  readonly providers: ProviderRegistry;
+  readonly orchestration: Orchestration;
+}
+
+/** The life of a worker process: start in an order in which everything may be away, stop in order. */
+export class WorkerProcess {
+  private stopping = false;
+  private temporal: RunningWorker | null = null;
+  private health: HealthServer | null = null;
+  private gauges: DatabaseGauges | null = null;
+  private readonly timers: (() => void)[] = [];
+  private readonly invariants: InvariantJob;
+
+  constructor(private readonly parts: WorkerProcessParts) {
+    this.invariants = new InvariantJob({ url: parts.config.database.url, log: parts.log });
+  }
+
+  /** Runs until `stop`. @throws when Temporal's SDK fails for good. */
+  async run(): Promise<void> {
+    const { parts } = this;
+    refuseUnsupported(parts.providers);
+    this.health = await this.serveHealth();
+    this.timers.push(startProcessGauges(parts.database), this.showArmed());
+    this.gauges = startDatabaseGauges({ sql: parts.database, log: parts.log });
+    await this.untilDone('lanes', () =>
+      ensureLanes(parts.database, parts.providers.names().flatMap((n) => parts.providers.get(n) ?? [])),
+    ); // prettier-ignore
+    await this.untilDone('engine', () => parts.engine.start());
+    if (!this.stopping) {
+      parts.relay.start();
+      parts.sweep.start();
+      this.invariants.start();
+      this.temporal = await runTemporalWorker({
+        ...parts.config.temporal,
+        activities: createPaymentActivities(parts.engine.services),
+        maxArmed: parts.config.maxArmed,
+        log: parts.log,
+        isStopping: () => this.stopping,
+      });
+    }
+    if (this.stopping) this.temporal?.shutdown();
+    parts.log.info({}, 'worker_started');
+    await this.temporal?.done;
+    await this.close();
+  }
+
+  /** No new tasks; what is due soon runs, the rest is handed on. Twice: nothing. */
+  stop(): void {
+    if (this.stopping) return;
+    this.stopping = true;
+    this.parts.log.info({}, 'worker_stopping');
+    this.temporal?.shutdown();
+    if (this.temporal) this.parts.engine.drain();
+  }
+
+  private async close(): Promise<void> {
+    const { parts } = this;
+    for (const stop of this.timers) stop();
+    await Promise.allSettled([
+      parts.relay.stop(),
+      parts.sweep.stop(),
+      this.invariants.stop(),
+      this.gauges?.stop(),
+    ]);
+    await this.temporal?.close();
+    // The lease goes last: until here others must leave our attempts alone.
+    await parts.engine.stop().catch((error: unknown) => parts.log.warn({ err: error }, 'lease_not_returned'));
+    await Promise.allSettled([parts.providers.closeAll(), parts.orchestration.close(), this.health?.stop()]);
+    await parts.database.close();
+    parts.log.info({}, 'worker_stopped');
+  }
+
+  private serveHealth(): Promise<HealthServer> {
+    const { database, engine, config } = this.parts;
+    return startHealthServer({
+      ...config.health,
+      live: () => true,
+      ready: readiness({
+        serving: { required: true, run: () => !this.stopping },
+        postgres: {
+          required: true,
+          run: async () => void (await database.query({ name: 'ready', text: 'SELECT 1' })),
+        },
+        lease_and_clock: { required: true, run: () => engine.isWell() },
+        pollers: { required: true, run: () => this.temporal?.isPolling() ?? false },
+      }),
+      metrics: metricsText,
+    });
+  }
+
+  private showArmed(): () => void {
+    const timer = setInterval(() => armedPayments.set({}, this.parts.engine.gauges().armed), GAUGE_MS);
+    timer.unref();
+    return () => clearInterval(timer);
+  }
+
+  /** A dependency may come later than this process. */
+  private async untilDone(what: string, step: () => Promise<unknown>): Promise<void> {
+    while (!this.stopping) {
+      try {
+        await step();
+        return;
+      } catch (error) {
+        this.parts.log.warn({ operation: what, err: error }, 'waiting_for_dependency');
+        await pause(AGAIN_MS);
+      }
+    }
+  }
+}
+
+/**
+ * This release executes providers that are idempotent by key and can be looked up, in one phase.
+ * @throws Error for any other: the rules that would keep it from paying twice are not built.
+ */
+function refuseUnsupported(providers: ProviderRegistry): void {
+  for (const name of providers.names()) {
+    const descriptor = providers.get(name)?.capabilities();
+    if (!descriptor) continue;
+    const supported =
+      descriptor.phases === 1 && descriptor.idempotency.mode === 'key' && descriptor.lookup.by.length > 0;
+    if (!supported) {
+      throw new Error(
+        `Provider ${name} is not idempotent by key with a lookup in one phase; this release executes no other kind.`,
+      );
+    }
+  }
+}

@@ -1,0 +1,246 @@
+import {
+  CancellationScope,
+  condition,
+  defineSignal,
+  proxyActivities,
+  setCurrentDetails,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { armed, INQUIRE, SHORT } from './activity-policies.js';
+import {
+  CANCEL_SIGNAL,
+  WAKE_SIGNAL,
+  type ArmedPayment,
+  type ArmHint,
+  type BeginSubmissionAnswer,
+  type ExecutePaymentInput,
+  type FinalState,
+  type InquireAnswer,
+  type LookAnswer,
+  type PaymentActivities,
+  type SubmitPaymentAnswer,
+} from './contract.js';
+
+export const cancelSignal = defineSignal(CANCEL_SIGNAL);
+export const wakeSignal = defineSignal<[ArmHint?]>(WAKE_SIGNAL);
+
+const short = proxyActivities<PaymentActivities>(SHORT);
+const patient = proxyActivities<PaymentActivities>(INQUIRE);
+
+/** An arm time this near counts as now: arming has no effect that anyone can see, a timer costs events. */
+const NEAR_MS = 1_000;
+
+type Answer = SubmitPaymentAnswer | InquireAnswer | Exclude<BeginSubmissionAnswer, { kind: 'started' }>;
+
+/**
+ * One payment: it sleeps until shortly before its time, hears cancel and wake, arms the pair that
+ * records submission start and calls the provider, and asks until the outcome is known. It decides
+ * nothing about money: every answer comes from the database's gate.
+ * @returns the final state of the payment. Twice under one payment: the gate admits one of them.
+ */
+export async function executePayment(input: ExecutePaymentInput): Promise<FinalState> {
+  const story = new PaymentStory(input);
+  setHandler(cancelSignal, () => story.cancel());
+  setHandler(wakeSignal, (hint) => story.wake(hint));
+  // Cancel in the Web UI asks the gate like the signal; it never aborts a call.
+  CancellationScope.current().cancelRequested.catch(() => story.cancel());
+  return CancellationScope.nonCancellable(() => story.tell());
+}
+
+/** One loop, one wait, three inputs: answers of activities, the cancel flag, the newest hint. */
+class PaymentStory {
+  private readonly paymentId: string;
+  private readonly lane: string;
+  private version: number;
+  private dueAt: number;
+  private armAt: number;
+  private readonly answers: Answer[] = [];
+  /** Counts inputs, so that a wait ends when one came. */
+  private inputs = 0;
+  private cancelAsked = false;
+  private bareWake = false;
+  private hint: ArmHint | null = null;
+  private wantsArming = true;
+  private submitOnly = false;
+  private inquiring = false;
+  /** Held or in review: only a wake goes on. */
+  private parked = false;
+
+  constructor(input: ExecutePaymentInput) {
+    this.paymentId = input.paymentId;
+    this.lane = input.lane;
+    this.version = input.version;
+    // Durations were measured when the start was asked for, whatever the start delay did since.
+    const askedAt = workflowInfo().startTime.getTime();
+    this.dueAt = askedAt + input.dueInMs;
+    this.armAt = askedAt + input.armInMs;
+  }
+
+  cancel(): void {
+    this.cancelAsked = true;
+    this.inputs++;
+  }
+
+  /** Only a newer version says something; repeats, late ones and empty ones mean "look". */
+  wake(hint: ArmHint | undefined): void {
+    if (hint && hint.version > Math.max(this.version, this.hint?.version ?? 0)) this.hint = hint;
+    else this.bareWake = true;
+    this.inputs++;
+  }
+
+  async tell(): Promise<FinalState> {
+    setCurrentDetails('Scheduled: waits for its time');
+    let end: FinalState | null = null;
+    while (end === null) end = await this.step();
+    setCurrentDetails(`Final: ${end}`);
+    return end;
+  }
+
+  /** Handles what came, then arms, waits or ends. @returns the final state, or null to go on. */
+  private async step(): Promise<FinalState | null> {
+    const seen = this.inputs;
+    for (let answer = this.answers.shift(); answer; answer = this.answers.shift()) {
+      const end = this.take(answer);
+      if (end) return end;
+    }
+    if (this.cancelAsked) {
+      this.cancelAsked = false;
+      const answer = await short.cancelPayment({ paymentId: this.paymentId });
+      return answer.kind === 'stopped' ? answer.state : null;
+    }
+    if (this.hint) {
+      const newest = this.hint;
+      this.hint = null;
+      if (newest.version > this.version) this.follow(newest);
+    }
+    if (this.bareWake) {
+      this.bareWake = false;
+      const end = await this.heed();
+      if (end || this.inputs !== seen) return end;
+    }
+    const waitMs = this.armAt - Date.now();
+    if (this.wantsArming && waitMs <= NEAR_MS) {
+      this.arm();
+      return null;
+    }
+    const somethingCame = (): boolean => this.inputs !== seen;
+    if (this.wantsArming) await condition(somethingCame, waitMs);
+    else await condition(somethingCame);
+    return null;
+  }
+
+  /** @returns the final state when the answer is the end. */
+  private take(answer: Answer): FinalState | null {
+    switch (answer.kind) {
+      case 'stopped':
+        return answer.state;
+      case 'not_due':
+        if (answer.version >= this.version && !(this.hint && this.hint.version > answer.version)) {
+          this.follow(answer);
+        }
+        return null;
+      case 'lane_busy':
+        if (answer.version >= this.version) this.armLater(answer.retryAfterMs, false);
+        return null;
+      case 'held':
+        if (answer.version >= this.version) this.park('Held: waits for a release');
+        return null;
+      case 'retry':
+        this.armLater(answer.afterMs, true);
+        return null;
+      case 'resend':
+        this.armLater(0, true);
+        return null;
+      case 'inquire':
+        this.wantsArming = false;
+        this.inquire();
+        return null;
+      case 'review':
+        this.park('Needs review: two people decide');
+        return null;
+    }
+  }
+
+  private follow(hint: ArmHint): void {
+    this.version = hint.version;
+    this.dueAt = Date.now() + hint.dueInMs;
+    this.armAt = Date.now() + hint.armInMs;
+    this.wantsArming = true;
+    this.submitOnly = false;
+    this.parked = false;
+  }
+
+  private armLater(afterMs: number, submitOnly: boolean): void {
+    setCurrentDetails(submitOnly ? 'Submitting: tries again' : 'Scheduled: waits for its lane');
+    this.armAt = Date.now() + afterMs;
+    this.wantsArming = true;
+    this.submitOnly = submitOnly;
+    this.parked = false;
+  }
+
+  private park(details: string): void {
+    setCurrentDetails(details);
+    this.wantsArming = false;
+    this.parked = true;
+  }
+
+  /** Both activities at once; submitPayment's answer decides, beginSubmission's only when it is not `started`. */
+  private arm(): void {
+    this.wantsArming = false;
+    setCurrentDetails('Armed: waits in a worker for its second');
+    const pair = proxyActivities<PaymentActivities>(armed(this.dueAt - Date.now()));
+    const payment: ArmedPayment = { paymentId: this.paymentId, lane: this.lane, version: this.version };
+    let settled = false;
+    const settle = (answer: Answer): void => {
+      // The second word of a pair counts only when it is the last word on the payment.
+      if (settled && answer.kind !== 'stopped') return;
+      settled = true;
+      this.push(answer);
+    };
+    if (!this.submitOnly) {
+      void pair.beginSubmission(payment).then((answer) => {
+        if (answer.kind !== 'started') settle(answer);
+      });
+    }
+    this.submitOnly = false;
+    void pair.submitPayment(payment).then(settle);
+  }
+
+  private inquire(): void {
+    if (this.inquiring) return;
+    this.inquiring = true;
+    setCurrentDetails('Submitted or unknown: asks the provider');
+    void patient.inquire({ paymentId: this.paymentId }).then((answer) => {
+      this.inquiring = false;
+      this.push(answer);
+    });
+  }
+
+  private push(answer: Answer): void {
+    this.answers.push(answer);
+    this.inputs++;
+  }
+
+  /**
+   * A wake without news. Past its time the payment is armed at once: whoever held it may be gone,
+   * and a pair too many finds nothing to do. Otherwise the row is read.
+   */
+  private async heed(): Promise<FinalState | null> {
+    if (!this.inquiring && !this.parked && this.dueAt <= Date.now() + NEAR_MS) {
+      this.armLater(0, false);
+      return null;
+    }
+    const found: LookAnswer = await short.look({ paymentId: this.paymentId });
+    switch (found.kind) {
+      case 'scheduled':
+        this.follow(found);
+        return null;
+      case 'submitting':
+        this.armLater(0, false);
+        return null;
+      default:
+        return this.take(found);
+    }
+  }
+}

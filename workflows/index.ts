@@ -1,0 +1,1 @@
+export { executePayment } from './execute-payment.workflow.js';
