@@ -1,0 +1,168 @@
+import type { ProviderDescriptor } from './payment-provider.js';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+
+/** A life that the provider does not publish counts as this (the shortest published one is 30 min). */
+export const UNPUBLISHED_LIFE_MS = 15 * MINUTE_MS;
+
+/** No provider here needs a longer promise; more is a mistake in the unit. */
+const LONGEST_LIFE_MS = 3_660 * DAY_MS;
+const LONGEST_FLIGHT_MS = 7 * DAY_MS;
+const LONGEST_SETTLEMENT_MS = 400 * DAY_MS;
+const HIGHEST_RATE = 1_000_000;
+/** Payments have at most 12 digits. */
+const LARGEST_AMOUNT_MINOR = 999_999_999_999n;
+
+const MODES = ['none', 'key', 'natural_reference', 'object_state'];
+const SCOPES = ['account', 'api_key', 'region', 'global'];
+const ERRORS = ['stored', 'forgotten', 're-executed'];
+const LOOKUPS = ['provider_id', 'key', 'reference', 'list_scan'];
+const CANCELS = ['never', 'before_commit', 'while_pending'];
+const WEBHOOKS = ['none', 'simulated_v1', 'stripe_v1'];
+const SETTLEMENTS = ['none', 'csv'];
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * Refuses a descriptor with a missing or absurd field: every rule about resending rests on it.
+ * @param smallMarginAllowed true only for the simulator: everybody else keeps a sixth of the key's
+ * life as margin, which covers a wrong clock and a slow shift.
+ * @throws Error naming provider and field. Twice: the same.
+ */
+export function validateDescriptor(
+  provider: string,
+  descriptor: ProviderDescriptor,
+  { smallMarginAllowed }: { readonly smallMarginAllowed: boolean },
+): void {
+  const check = new DescriptorCheck(provider, descriptor as unknown as Fields);
+  check.word('idempotency.mode', MODES);
+  check.word('idempotency.scope', SCOPES);
+  check.word('idempotency.errors', ERRORS);
+  checkLife(check, smallMarginAllowed);
+  checkLookup(check);
+  check.whole('maxInFlightMs', { min: 1, max: LONGEST_FLIGHT_MS });
+  check.whole('settlesWithinMs', { min: 1, max: LONGEST_SETTLEMENT_MS });
+  check.that('phases', (value) => value === 1 || value === 2, 'must be 1 or 2');
+  check.word('cancel', CANCELS);
+  check.whole('lateFailureMs', { min: 0, max: LONGEST_LIFE_MS });
+  check.that(
+    'ratePerSecond',
+    (v) => isNumber(v) && v > 0 && v <= HIGHEST_RATE,
+    'must be calls per second above 0',
+  );
+  check.word('webhooks', WEBHOOKS);
+  check.word('settlement', SETTLEMENTS);
+  checkAmount(check);
+  checkTwoPhases(check, descriptor);
+}
+
+class DescriptorCheck {
+  constructor(
+    private readonly provider: string,
+    private readonly descriptor: Fields,
+  ) {}
+
+  value(path: string): unknown {
+    let value: unknown = this.descriptor;
+    for (const name of path.split('.')) {
+      value = typeof value === 'object' && value !== null ? (value as Fields)[name] : undefined;
+    }
+    return value;
+  }
+
+  that(path: string, fits: (value: unknown) => boolean, complaint: string): void {
+    const value = this.value(path);
+    if (value === undefined || value === null) {
+      throw new Error(
+        `Provider "${this.provider}" does not declare ${path}; nothing can be sent on a guess.`,
+      );
+    }
+    if (!fits(value)) this.refuse(path, complaint);
+  }
+
+  word(path: string, words: readonly string[]): void {
+    this.that(path, (value) => words.includes(value as string), `must be one of ${words.join(', ')}`);
+  }
+
+  whole(path: string, { min, max }: { readonly min: number; readonly max: number }): void {
+    const fits = (value: unknown): boolean => Number.isInteger(value) && within(value as number, min, max);
+    this.that(path, fits, `must be a whole number from ${min} to ${max}`);
+  }
+
+  refuse(path: string, complaint: string): never {
+    throw new Error(`Provider "${this.provider}" declares ${path} wrongly: it ${complaint}.`);
+  }
+}
+
+function checkLife(check: DescriptorCheck, smallMarginAllowed: boolean): void {
+  check.that(
+    'idempotency.life',
+    (life) =>
+      life === 'forever' ||
+      life === 'unpublished' ||
+      (Number.isInteger(life) && within(life as number, 1, LONGEST_LIFE_MS)),
+    'must be whole milliseconds, forever or unpublished',
+  );
+  check.whole('idempotency.marginMs', { min: 0, max: LONGEST_LIFE_MS });
+  const life = check.value('idempotency.life');
+  if (life === 'forever' || check.value('idempotency.mode') === 'none') return;
+  const lifeMs = life === 'unpublished' ? UNPUBLISHED_LIFE_MS : (life as number);
+  const marginMs = check.value('idempotency.marginMs') as number;
+  if (marginMs >= lifeMs) check.refuse('idempotency.marginMs', 'must be shorter than the life of the key');
+  if (marginMs * 6 < lifeMs && !smallMarginAllowed) {
+    check.refuse('idempotency.marginMs', 'must be at least a sixth of the life of the key');
+  }
+}
+
+function checkLookup(check: DescriptorCheck): void {
+  check.that(
+    'lookup.by',
+    (by) =>
+      Array.isArray(by) &&
+      by.every((way) => LOOKUPS.includes(way as string)) &&
+      new Set(by).size === by.length,
+    `must be a list of different words of ${LOOKUPS.join(', ')}`,
+  );
+  check.that(
+    'lookup.consistency',
+    (consistency) => consistency === 'strong' || consistency === 'none' || isLag(consistency),
+    'must be strong, none, or lagMs in whole milliseconds',
+  );
+  const ways = check.value('lookup.by') as readonly unknown[];
+  if (ways.length === 0 && check.value('lookup.consistency') !== 'none') {
+    check.refuse('lookup.by', 'is empty, yet lookup.consistency promises answers');
+  }
+}
+
+function checkAmount(check: DescriptorCheck): void {
+  const isAmount = (value: unknown): boolean =>
+    typeof value === 'bigint' && value >= 1n && value <= LARGEST_AMOUNT_MINOR;
+  check.that('amount.minMinor', isAmount, 'must be a bigint of minor units with at most 12 digits');
+  check.that('amount.maxMinor', isAmount, 'must be a bigint of minor units with at most 12 digits');
+  if ((check.value('amount.maxMinor') as bigint) < (check.value('amount.minMinor') as bigint)) {
+    check.refuse('amount.maxMinor', 'is below amount.minMinor');
+  }
+}
+
+/** An object's state can only guard a commit where there is one, and the other way round. */
+function checkTwoPhases(check: DescriptorCheck, { phases, idempotency, cancel }: ProviderDescriptor): void {
+  if (phases === 1 && idempotency.mode === 'object_state') {
+    check.refuse('idempotency.mode', 'is object_state, which needs two phases');
+  }
+  if (phases === 1 && cancel === 'before_commit')
+    check.refuse('cancel', 'is before_commit, which needs two phases');
+}
+
+function isLag(value: unknown): boolean {
+  const lagMs = typeof value === 'object' && value !== null ? (value as Fields)['lagMs'] : undefined;
+  return Number.isInteger(lagMs) && within(lagMs as number, 0, LONGEST_FLIGHT_MS);
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value);
+}
+
+function within(value: number, min: number, max: number): boolean {
+  return value >= min && value <= max;
+}

@@ -1,0 +1,201 @@
+import { sha256Hex } from '../../platform/sha256.js';
+import type {
+  AttemptContext,
+  CanonicalPayment,
+  LookupAnswer,
+  LookupRefs,
+  PaymentProvider,
+  PreparedSubmission,
+  ProviderDescriptor,
+  ProviderResult,
+} from '../payment-provider.js';
+import { SimulatedClient } from './simulated.client.js';
+import type { Exchange } from './simulated.client.js';
+import { mapList, mapRead, mapWrite } from './simulated.mapping.js';
+import type { Expected } from './simulated.mapping.js';
+import { MAX_AMOUNT_MINOR, instructionOf, parametersOf, referenceOf } from './simulated.request.js';
+
+export interface SimulatedProviderOptions {
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  /** The account that the key belongs to; the frozen part of every prepared submission. */
+  readonly account?: string;
+  /** A: one call moves the money. T: create an inert payout, then commit it. Default A. */
+  readonly profile?: 'A' | 'T';
+  /** Rigs that shorten the simulator's key life say so here; the simulator alone may have any margin. */
+  readonly keyLifeMs?: number;
+  readonly keyMarginMs?: number;
+  /** Other differences from the descriptor, for rigs that test a provider that promises less. */
+  readonly descriptor?: Partial<ProviderDescriptor>;
+  readonly connectTimeoutMs?: number;
+  readonly maxSockets?: number;
+}
+
+export const SIMULATED = 'simulated';
+
+const HOUR_MS = 3_600_000;
+const ADAPTER_VERSION = '1';
+const API_VERSION = 'v1';
+/** Above the 200 calls that a lane has in flight per worker, with room for lookups. */
+const MAX_SOCKETS = 512;
+const CONNECT_TIMEOUT_MS = 3_000;
+
+/** The adapter that speaks the simulator's protocol over HTTP. Knows nothing of its faults. */
+export class SimulatedProvider implements PaymentProvider {
+  readonly name = SIMULATED;
+  readonly account: string;
+  private readonly client: SimulatedClient;
+  private readonly descriptor: ProviderDescriptor;
+  private readonly frozen: Omit<PreparedSubmission, 'parameters' | 'parametersSha256'>;
+
+  constructor(options: SimulatedProviderOptions) {
+    this.descriptor = describe(options);
+    this.client = new SimulatedClient({
+      baseUrl: options.baseUrl,
+      apiKey: options.apiKey,
+      connectTimeoutMs: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
+      maxSockets: options.maxSockets ?? MAX_SOCKETS,
+    });
+    this.account = options.account ?? 'default';
+    this.frozen = {
+      adapter: SIMULATED,
+      adapterVersion: ADAPTER_VERSION,
+      apiVersion: API_VERSION,
+      // Tells two credentials apart and gives none away.
+      credentialId: `cred_${sha256Hex(options.apiKey).slice(0, 12)}`,
+      account: this.account,
+      baseUrl: options.baseUrl,
+    };
+  }
+
+  capabilities(): ProviderDescriptor {
+    return this.descriptor;
+  }
+
+  prepare(payment: CanonicalPayment): PreparedSubmission {
+    const parameters = parametersOf(payment);
+    return { ...this.frozen, parameters, parametersSha256: sha256Hex(parameters) };
+  }
+
+  /** Profile T answers `accepted` with status `pending` and code `requires_commit`: nothing moved yet. */
+  async submit(prepared: PreparedSubmission, attempt: AttemptContext): Promise<ProviderResult> {
+    const instruction = instructionOf(prepared.parameters);
+    const obstacle = this.obstacleTo(prepared, instruction?.reference, attempt);
+    if (obstacle || !instruction) return notSent(obstacle ?? 'prepared_unreadable');
+    const exchange = await this.client.exchange({
+      method: 'POST',
+      path: '/v1/payouts',
+      headers: { 'idempotency-key': attempt.providerKey },
+      body: prepared.parameters,
+      deadlineMs: attempt.deadlineMs,
+      mayWrite: attempt.mayWrite,
+    });
+    const call = this.descriptor.phases === 1 ? 'move' : 'create';
+    return mapWrite(exchange, { ...instruction, providerRef: null }, call);
+  }
+
+  /**
+   * Releases an inert payout under the key `<provider key>:commit`: keys are bound to an endpoint.
+   * The port gives it no amount, so id and reference are compared here, and whoever records the
+   * result compares `observed`.
+   */
+  async commit(providerRef: string, attempt: AttemptContext): Promise<ProviderResult> {
+    if (this.descriptor.phases !== 2) return notSent('no_commit_phase');
+    if (!isPayoutId(providerRef)) return notSent('provider_ref_unusable');
+    const exchange = await this.client.exchange({
+      method: 'POST',
+      path: `/v1/payouts/${providerRef}/commit`,
+      headers: { 'idempotency-key': `${attempt.providerKey}:commit` },
+      body: '',
+      deadlineMs: attempt.deadlineMs,
+      mayWrite: attempt.mayWrite,
+    });
+    const unknown = { amountMinor: null, currency: null, destination: null };
+    return mapWrite(exchange, { ...unknown, reference: referenceOf(attempt), providerRef }, 'commit');
+  }
+
+  /** By provider id when it is known, else by reference. */
+  async lookup(refs: LookupRefs): Promise<LookupAnswer> {
+    const expected: Expected = {
+      ...refs.expected,
+      reference: referenceOf(refs),
+      providerRef: refs.providerRef,
+    };
+    if (refs.providerRef === null) {
+      const query = new URLSearchParams({ reference: expected.reference });
+      return mapList(await this.read(`/v1/payouts?${query.toString()}`, refs.deadlineMs), expected);
+    }
+    if (!isPayoutId(refs.providerRef)) return { kind: 'cannot_tell', code: 'provider_ref_unusable' };
+    return mapRead(await this.read(`/v1/payouts/${refs.providerRef}`, refs.deadlineMs), expected);
+  }
+
+  close(): Promise<void> {
+    this.client.close();
+    return Promise.resolve();
+  }
+
+  private read(path: string, deadlineMs: number): Promise<Exchange> {
+    const mayWrite = (): boolean => true;
+    return this.client.exchange({ method: 'GET', path, headers: {}, body: '', deadlineMs, mayWrite });
+  }
+
+  /** A generation is frozen: another target, other bytes or another payment's bytes are not sent. */
+  private obstacleTo(
+    prepared: PreparedSubmission,
+    reference: string | undefined,
+    attempt: AttemptContext,
+  ): string | null {
+    const { adapter, apiVersion, account, baseUrl } = this.frozen;
+    if (prepared.adapter !== adapter || prepared.apiVersion !== apiVersion) return 'prepared_for_other_api';
+    if (prepared.account !== account || prepared.baseUrl !== baseUrl) return 'prepared_for_other_account';
+    if (sha256Hex(prepared.parameters) !== prepared.parametersSha256) return 'prepared_altered';
+    return reference === referenceOf(attempt) ? null : 'prepared_for_other_payment';
+  }
+}
+
+function describe(options: SimulatedProviderOptions): ProviderDescriptor {
+  const twoPhases = options.profile === 'T';
+  // In two phases the payout's own state admits one commit, and an inert payout never ends.
+  const [life, marginMs] = twoPhases ? (['forever', 0] as const) : [24 * HOUR_MS, 4 * HOUR_MS];
+  const descriptor: ProviderDescriptor = {
+    idempotency: {
+      mode: twoPhases ? 'object_state' : 'key',
+      life: options.keyLifeMs ?? life,
+      marginMs: options.keyMarginMs ?? marginMs,
+      scope: 'account',
+      errors: 'stored',
+    },
+    lookup: { by: ['provider_id', 'reference'], consistency: 'strong' },
+    maxInFlightMs: 35_000,
+    settlesWithinMs: 10 * 24 * HOUR_MS,
+    phases: twoPhases ? 2 : 1,
+    cancel: 'never',
+    lateFailureMs: 0,
+    ratePerSecond: 20_000,
+    webhooks: 'none',
+    settlement: 'none',
+    amount: { minMinor: 1n, maxMinor: MAX_AMOUNT_MINOR },
+    ...options.descriptor,
+  };
+  return Object.freeze(descriptor);
+}
+
+function isPayoutId(id: string): boolean {
+  return /^po_[0-9A-Za-z]{8,64}$/.test(id);
+}
+
+/** Refused by our own checks before anything was opened. */
+function notSent(code: string): ProviderResult {
+  return {
+    class: 'not_sent',
+    status: null,
+    providerRef: null,
+    requestId: null,
+    httpStatus: null,
+    replayed: false,
+    bytesSent: false,
+    observed: { amountMinor: null, currency: null, destination: null },
+    code,
+    retryAfterMs: null,
+  };
+}

@@ -1,0 +1,219 @@
+import type { ProviderStatus, ResultClass } from '../../domain/provider-outcome.js';
+import type { LookupAnswer, ProviderResult } from '../payment-provider.js';
+import type { Exchange, ExchangeResponse } from './simulated.client.js';
+import { readError, readList, readPayout } from './simulated.response.js';
+import type { Payout } from './simulated.response.js';
+
+/** What an answer is held against. */
+export interface Expected {
+  /** null where the caller does not know it: then the recorder compares `observed`. */
+  readonly amountMinor: bigint | null;
+  readonly currency: string | null;
+  readonly destination: string | null;
+  readonly reference: string;
+  /** The payout that the call named; null when it named none. */
+  readonly providerRef: string | null;
+}
+
+/**
+ * move: the call moves the money. create: it makes an inert payout. commit: it releases one.
+ * read: a lookup; an inert payout is an answer there.
+ */
+export type CallKind = 'move' | 'create' | 'commit' | 'read';
+
+interface Verdict {
+  readonly class: ResultClass;
+  readonly status: ProviderStatus | null;
+  readonly code: string;
+}
+
+/** Refusals that the provider documents, each with the one HTTP status it comes with. */
+const REFUSALS: Readonly<Record<string, { readonly httpStatus: number; readonly class: ResultClass }>> = {
+  parameter_invalid: { httpStatus: 400, class: 'rejected' },
+  card_declined: { httpStatus: 402, class: 'rejected' },
+  destination_closed: { httpStatus: 402, class: 'rejected' },
+  insufficient_funds: { httpStatus: 402, class: 'rejected_funds' },
+};
+
+/** Reasons of a payout whose status is `failed`. */
+const FAILURES: Readonly<Record<string, ResultClass>> = {
+  card_declined: 'rejected',
+  destination_closed: 'rejected',
+  insufficient_funds: 'rejected_funds',
+};
+
+/** Documented as refused before execution. A replayed one would be a stored answer: not listed. */
+const NOT_PROCESSED: Readonly<Record<string, { readonly httpStatus: number; readonly class: ResultClass }>> =
+  {
+    rate_limited: { httpStatus: 429, class: 'throttled' },
+    invalid_api_key: { httpStatus: 401, class: 'config' },
+    permission_denied: { httpStatus: 403, class: 'config' },
+  };
+
+/**
+ * The result of a call that writes. Total: whatever came back has a class, and what is not
+ * understood is `ambiguous`. The order of the rules is that of the table of observations: proof
+ * that nothing left, documented refusals, a right object, everything else.
+ */
+export function mapWrite(exchange: Exchange, expected: Expected, call: CallKind): ProviderResult {
+  const { response } = exchange;
+  if (!response) {
+    const resultClass = exchange.bytesSent ? 'ambiguous' : 'not_sent';
+    return resultOf({ class: resultClass, status: null, code: exchange.fault }, exchange, null);
+  }
+  const payout = isSuccess(response) ? readPayout(response.body) : null;
+  const verdict = payout ? judge(payout, expected, call) : judgeError(response);
+  return resultOf(verdict, exchange, payout);
+}
+
+/** The answer to a read by provider id. Absence counts only in the provider's own words. */
+export function mapRead(exchange: Exchange, expected: Expected): LookupAnswer {
+  const { response } = exchange;
+  if (!response) return { kind: 'cannot_tell', code: exchange.fault };
+  if (response.status === 404 && readError(response.body)?.code === 'payout_not_found')
+    return { kind: 'absent' };
+  const payout = response.status === 200 ? readPayout(response.body) : null;
+  return payout
+    ? foundAs(payout, exchange, expected)
+    : { kind: 'cannot_tell', code: judgeError(response).code };
+}
+
+/**
+ * The answer to a list by reference. Payouts that were made but never committed moved no money:
+ * they count only while no other is there.
+ */
+export function mapList(exchange: Exchange, expected: Expected): LookupAnswer {
+  const { response } = exchange;
+  if (!response) return { kind: 'cannot_tell', code: exchange.fault };
+  const list = response.status === 200 ? readList(response.body) : null;
+  if (!list) return { kind: 'cannot_tell', code: judgeError(response).code };
+  const released = list.payouts.filter((payout) => payout.status !== 'requires_commit');
+  if (list.hasMore || released.length > 1) return { kind: 'found_many', count: list.payouts.length };
+  const [only = list.payouts[0]] = released;
+  if (!only) return { kind: 'absent' };
+  if (released.length === 0 && list.payouts.length > 1) return { kind: 'cannot_tell', code: 'several_inert' };
+  return foundAs(only, exchange, expected);
+}
+
+function foundAs(payout: Payout, exchange: Exchange, expected: Expected): LookupAnswer {
+  const verdict = judge(payout, expected, 'read');
+  const result = resultOf(verdict, exchange, payout);
+  switch (verdict.class) {
+    case 'accepted':
+    case 'rejected':
+    case 'rejected_funds':
+      return { kind: 'found', result };
+    case 'key_mismatch':
+      return { kind: 'found_other', result };
+    default:
+      return { kind: 'cannot_tell', code: verdict.code };
+  }
+}
+
+/** A payout in the provider's form: is it ours, and what became of it? */
+function judge(payout: Payout, expected: Expected, call: CallKind): Verdict {
+  const difference = differenceOf(payout, expected);
+  if (difference) return { class: 'key_mismatch', status: null, code: difference };
+  const inertIsRight = call === 'create' || call === 'read';
+  const releasedIsRight = call !== 'create';
+  switch (payout.status) {
+    case 'requires_commit':
+      if (!inertIsRight) break;
+      return { class: 'accepted', status: 'pending', code: 'requires_commit' };
+    case 'pending':
+    case 'succeeded':
+      if (!releasedIsRight) break;
+      return { class: 'accepted', status: payout.status, code: payout.status };
+    case 'failed': {
+      const failure = payout.failureCode ?? '';
+      const refusal = Object.hasOwn(FAILURES, failure) ? FAILURES[failure] : undefined;
+      if (!refusal) return ambiguous('unknown_failure');
+      return { class: refusal, status: 'failed', code: failure };
+    }
+    default:
+      return ambiguous('unknown_status');
+  }
+  return ambiguous('unexpected_status');
+}
+
+function differenceOf(payout: Payout, expected: Expected): string | null {
+  if (expected.providerRef !== null && payout.id !== expected.providerRef) return 'other_object';
+  if (payout.reference !== expected.reference) return 'other_reference';
+  if (expected.amountMinor !== null && payout.amountMinor !== expected.amountMinor) return 'other_amount';
+  if (expected.currency !== null && payout.currency !== expected.currency) return 'other_currency';
+  if (expected.destination !== null && payout.destination !== expected.destination)
+    return 'other_destination';
+  return null;
+}
+
+/** Everything but a payout in the provider's form. */
+function judgeError(response: ExchangeResponse): Verdict {
+  const { status } = response;
+  const code = readError(response.body)?.code;
+  if (code !== undefined) {
+    if (status === 409 && code === 'idempotency_key_in_use')
+      return { class: 'in_flight', status: null, code };
+    if (status === 400 && code === 'idempotency_key_reused')
+      return { class: 'key_mismatch', status: null, code };
+    const notProcessed = Object.hasOwn(NOT_PROCESSED, code) ? NOT_PROCESSED[code] : undefined;
+    if (notProcessed?.httpStatus === status && !isReplayed(response)) {
+      return { class: notProcessed.class, status: null, code };
+    }
+    const refusal = Object.hasOwn(REFUSALS, code) ? REFUSALS[code] : undefined;
+    if (refusal?.httpStatus === status) return { class: refusal.class, status: 'failed', code };
+  }
+  if (status >= 500) return ambiguous(isReplayed(response) ? 'stored_error' : 'http_5xx');
+  if (status >= 400) return ambiguous('http_4xx');
+  if (status >= 300) return ambiguous('http_3xx');
+  return ambiguous('unrecognised_answer');
+}
+
+function ambiguous(code: string): Verdict {
+  return { class: 'ambiguous', status: null, code };
+}
+
+/** The statuses that the provider documents for a payout; another 2xx is not understood. */
+function isSuccess({ status }: ExchangeResponse): boolean {
+  return status === 200 || status === 201;
+}
+
+function isReplayed({ headers }: ExchangeResponse): boolean {
+  return headers['idempotent-replayed'] === 'true';
+}
+
+function resultOf(verdict: Verdict, exchange: Exchange, payout: Payout | null): ProviderResult {
+  const { response, bytesSent } = exchange;
+  return {
+    ...verdict,
+    providerRef: payout?.id ?? null,
+    requestId: response ? requestIdOf(response) : null,
+    httpStatus: response?.status ?? null,
+    replayed: response ? isReplayed(response) : false,
+    bytesSent,
+    observed: {
+      amountMinor: payout?.amountMinor ?? null,
+      currency: payout?.currency ?? null,
+      destination: payout?.destination ?? null,
+    },
+    retryAfterMs: verdict.class === 'throttled' && response ? retryAfterMsOf(response) : null,
+  };
+}
+
+function requestIdOf({ headers }: ExchangeResponse): string | null {
+  const id = headers['request-id'];
+  return typeof id === 'string' && /^[\w-]{1,64}$/.test(id) ? id : null;
+}
+
+/**
+ * Retry-After in seconds or as a date (RFC 9110, 10.2.3), in ms from now; a date that has passed is
+ * 0. A date is measured from the answer's own Date, so that a clock that differs does not matter.
+ * null: absent or unreadable. Absurd values are the lane's to cap.
+ */
+function retryAfterMsOf({ headers, receivedAtMs }: ExchangeResponse): number | null {
+  const text = headers['retry-after']?.trim() ?? '';
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  const until = /^[A-Z][a-z]{2}, /.test(text) ? Date.parse(text) : NaN;
+  if (Number.isNaN(until)) return null;
+  const stated = Date.parse(headers.date ?? '');
+  return Math.max(0, until - (Number.isNaN(stated) ? receivedAtMs : stated));
+}
