@@ -5,8 +5,7 @@ declare const instantBrand: unique symbol;
 /**
  * A moment as whole microseconds since 1970-01-01T00:00:00Z, without leap seconds, between the
  * years 0001 and 9999 in UTC. A bigint, so that nothing rounds: Postgres keeps microseconds too,
- * while the language's own dates cut
- * them to milliseconds and read 30 February as 2 March.
+ * while the language's own dates cut them to milliseconds and read 30 February as 2 March.
  */
 export type Instant = bigint & { readonly [instantBrand]: true };
 

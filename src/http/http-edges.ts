@@ -83,6 +83,11 @@ export function installHttpEdges(app: NestFastifyApplication): void {
     if (isClosing) reply.header('Connection', 'close');
     done(isClosing ? new DomainError('shutting_down') : refusalOf(request));
   });
+  fastify.decorateRequest('hasBegun', false);
+  fastify.addHook('preHandler', (request, _reply, done) => {
+    request.hasBegun = true;
+    done();
+  });
   fastify.server.maxConnections = HTTP_LIMITS.connections;
   fastify.server.on('checkExpectation', answerExpectation);
   installBodyParser(fastify);

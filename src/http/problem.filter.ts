@@ -6,6 +6,13 @@ import { problemAnswer } from './problem.js';
 import { headersOfEveryAnswer } from './request-id.js';
 import { translateError } from './translate-error.js';
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set just before the handler is entered. */
+    hasBegun: boolean;
+  }
+}
+
 /**
  * Answers everything that was thrown, by handlers, guards, pipes and Fastify itself, as one
  * problem (RFC 9457). What is not understood is 500 without detail, and logged.
@@ -26,13 +33,16 @@ export class ProblemFilter implements ExceptionFilter {
 
   /** For Fastify's `frameworkErrors` too: errors of the router, before any hook ran. */
   answer(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
-    const { method, url } = request.raw;
-    const allowedMethods = request.is404 ? this.allowedMethods.of(url ?? '') : [];
-    const error = translateError(thrown, { method: method ?? '', isUnrouted: request.is404, allowedMethods });
+    const { method = '', url = '', complete: isComplete } = request.raw;
+    const { hasBegun, is404: isUnrouted } = request;
+    const allowedMethods = isUnrouted ? this.allowedMethods.of(url) : [];
+    const error = translateError(thrown, { method, hasBegun, isComplete, isUnrouted, allowedMethods });
     this.log(error, request.id);
     // Too late to say anything; Fastify has already ended or is ending the answer.
     if (reply.sent) return;
     const answer = problemAnswer(error, request.id, this.random);
+    // The rest of the request may still come: it must not be taken for the next one.
+    if (error.code === 'request_timeout') reply.header('Connection', 'close');
     if (error.code === 'method_not_allowed') reply.header('Allow', allowedMethods.join(', '));
     // As bytes: to a text Fastify would add a charset, which this media type does not have.
     void reply

@@ -5,6 +5,10 @@ import { LockTimeout, OutcomeUnknown, StorageUnavailable } from '../persistence/
 /** What has to be known of the request to say what an error means for it. */
 export interface RequestFacts {
   readonly method: string;
+  /** True once the handler was entered: from then on something may have been changed. */
+  readonly hasBegun: boolean;
+  /** True when the whole body has arrived. */
+  readonly isComplete: boolean;
   /** True when no route was found. */
   readonly isUnrouted: boolean;
   /** Methods that the path has, empty when the path has no route at all. */
@@ -52,14 +56,17 @@ export function translateError(thrown: unknown, request: RequestFacts): DomainEr
   const code = codeOf(thrown);
   if (code !== null && VALUE_STATES.test(code))
     return new DomainError('value_out_of_range', { cause: thrown });
-  if (code === 'FST_ERR_HANDLER_TIMEOUT') {
-    // The handler goes on after its time is over: only a read is known to have changed nothing.
-    const isRead = request.method === 'GET' || request.method === 'HEAD';
-    return new DomainError(isRead ? 'overloaded' : 'outcome_unknown', { cause: thrown });
-  }
+  if (code === 'FST_ERR_HANDLER_TIMEOUT') return outOfTime(request, thrown);
   const known = code === null ? undefined : BY_FRAMEWORK_CODE[code];
   if (known !== undefined) return new DomainError(known);
   return fromStatus(statusOf(thrown), request, thrown);
+}
+
+/** Fastify counts the reading of the body too, and a handler goes on after its time is over. */
+function outOfTime({ hasBegun, isComplete, method }: RequestFacts, cause: unknown): DomainError {
+  if (!hasBegun && !isComplete) return new DomainError('request_timeout');
+  const isRead = method === 'GET' || method === 'HEAD';
+  return new DomainError(hasBegun && !isRead ? 'outcome_unknown' : 'overloaded', { cause });
 }
 
 function fromStatus(status: number | null, request: RequestFacts, thrown: unknown): DomainError {

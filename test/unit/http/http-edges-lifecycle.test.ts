@@ -86,6 +86,26 @@ describe('a handler past its time', () => {
   });
 });
 
+describe('a body that does not arrive in time', () => {
+  it('is 408 and the last answer on its connection: nothing was begun', async () => {
+    const app = await start(20);
+    await app.listen(0, '127.0.0.1');
+    const { port } = app.getHttpServer().address() as AddressInfo;
+    const text = await new Promise<string>((resolve, reject) => {
+      const socket = connect(port, '127.0.0.1', () =>
+        socket.write(
+          'POST /slow HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{',
+        ),
+      );
+      let received = '';
+      socket.setEncoding('utf8').on('data', (chunk: string) => (received += chunk));
+      socket.on('close', () => resolve(received)).on('error', reject);
+    });
+    expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 408']);
+    expect(text).toContain('"code":"request_timeout"');
+  });
+});
+
 describe('while the server stops', () => {
   it('the request in flight is finished and a new one on its connection is 503', async () => {
     const app = await start(10_000);

@@ -4,7 +4,13 @@ import { DomainError } from '../../../src/domain/domain-error.js';
 import { translateError, type RequestFacts } from '../../../src/http/translate-error.js';
 import { LockTimeout, OutcomeUnknown, StorageUnavailable } from '../../../src/persistence/database-errors.js';
 
-const routed: RequestFacts = { method: 'POST', isUnrouted: false, allowedMethods: [] };
+const routed: RequestFacts = {
+  method: 'POST',
+  hasBegun: true,
+  isComplete: true,
+  isUnrouted: false,
+  allowedMethods: [],
+};
 const coded = (code: string, statusCode?: number): Error =>
   Object.assign(new Error('secret'), { code, statusCode });
 const codeOf = (thrown: unknown, request: RequestFacts = routed): string =>
@@ -56,10 +62,15 @@ describe('the table from thrown things to problems', () => {
     expect(codeOf(coded('SOME_SDK', 404))).toBe('internal');
   });
 
-  it('a handler that ran out of time changed nothing when it only reads, else nobody knows', () => {
+  it('a handler that ran out of time changed nothing when it only reads or never began, else nobody knows', () => {
     const timeout = coded('FST_ERR_HANDLER_TIMEOUT', 503);
+    const waiting = { ...routed, hasBegun: false };
+    expect(codeOf(timeout, routed)).toBe('outcome_unknown');
     expect(codeOf(timeout, { ...routed, method: 'GET' })).toBe('overloaded');
-    expect(codeOf(timeout, { ...routed, method: 'POST' })).toBe('outcome_unknown');
+    expect(codeOf(timeout, waiting)).toBe('overloaded');
+    expect(codeOf(timeout, { ...waiting, isComplete: false })).toBe('request_timeout');
+    // However incomplete a request looks: once it has begun, nobody knows.
+    expect(codeOf(timeout, { ...routed, isComplete: false })).toBe('outcome_unknown');
   });
 
   it("Nest's own exceptions count by their status", () => {
@@ -70,7 +81,7 @@ describe('the table from thrown things to problems', () => {
   });
 
   it('a missing route is 405 when the path has other methods, else 404', () => {
-    const unrouted = { method: 'PUT', isUnrouted: true, allowedMethods: ['GET'] };
+    const unrouted = { ...routed, method: 'PUT', isUnrouted: true, allowedMethods: ['GET'] };
     expect(codeOf(new NotFoundException(), unrouted)).toBe('method_not_allowed');
     expect(codeOf(new NotFoundException(), { ...unrouted, allowedMethods: [] })).toBe('route_not_found');
     expect(codeOf(new NotFoundException(), { ...unrouted, method: 'GET' })).toBe('route_not_found');
