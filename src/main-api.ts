@@ -6,9 +6,11 @@ import { readiness } from './http/readiness.js';
 import { ensureLanes } from './lanes/lane.store.js';
 import { metricsText } from './metrics/metrics.js';
 import { startProcessGauges } from './metrics/process-gauges.js';
-import type { OutboxNudge } from './outbox/outbox-nudge.js';
+import { createOrchestration } from './orchestration/temporal-client.js';
+import { OutboxRelay } from './outbox/outbox-relay.js';
 import { Database } from './persistence/database.js';
 import { pause } from './platform/clock.js';
+import { createFaultLog } from './platform/fault-log.js';
 import { createLogger } from './platform/logger.js';
 import { createProviderRegistry, type ProviderRegistry } from './providers/provider-registry.js';
 
@@ -20,11 +22,15 @@ const keys = readKeysFile(config.keysFile, config.mode);
 const log = createLogger({ level: config.logLevel, name: 'api' });
 const providers = createProviderRegistry(config);
 const database = new Database({ ...config.database, applicationName: 'payments-api' });
-/** No relay runs in this process: the rows wait for the next look of the one that does. */
-const outbox: OutboxNudge = { nudge: () => undefined };
+const orchestration = createOrchestration(config.temporal);
+/** The relay beside the API hears of each commit at once; the workers' relays find what it leaves. */
+const relay = new OutboxRelay(database, orchestration.starter, {
+  published: () => undefined,
+  fault: createFaultLog(log),
+});
 
 let stopping = false;
-const app = await createApiApp({ config, keys, log, database, providers, outbox });
+const app = await createApiApp({ config, keys, log, database, providers, outbox: relay });
 const stopGauges = startProcessGauges(database);
 const health = await startHealthServer({
   ...config.health,
@@ -51,11 +57,13 @@ app
   .getInstance()
   .addHook('onClose', async () => {
     stopGauges();
-    await Promise.all([health.stop(), providers.closeAll(), database.close()]);
+    await relay.stop();
+    await Promise.all([orchestration.close(), health.stop(), providers.closeAll(), database.close()]);
   });
 // Exit code 0: a stop that was asked for is no failure.
 app.enableShutdownHooks(undefined, { useProcessExit: true });
 await app.listen(config.api.port, config.api.host);
+relay.start();
 log.info({}, 'listening');
 void makeLanes(providers);
 

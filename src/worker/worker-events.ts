@@ -1,17 +1,12 @@
 import * as metrics from '../metrics/metrics.js';
-import { LockTimeout, OutcomeUnknown, StorageUnavailable } from '../persistence/database-errors.js';
+import { createFaultLog } from '../platform/fault-log.js';
 import type { Log } from '../platform/logger.js';
-import { OrchestratorUnavailable } from '../outbox/workflow-starter.js';
 import type { RelayEvents } from '../outbox/outbox-relay.js';
 import { SKEW_ALARM_MS } from '../submission/database-clock.js';
 import type { SubmissionEvents } from '../submission/submission-events.js';
 
-/** A dependency is away: the log says so once in this time for each operation, not for each payment. */
-const SAME_FAULT_MS = 5_000;
-
 /** Turns what the worker and the relay tell into metrics and log lines. Never throws, never waits. */
 export function createWorkerEvents(log: Log): SubmissionEvents & RelayEvents {
-  const lastFault = new Map<string, number>();
   return {
     moved: ({ from, to, cause, count = 1 }) => {
       if (count > 0) metrics.transitionsTotal.add({ from, to, cause }, count);
@@ -44,18 +39,6 @@ export function createWorkerEvents(log: Log): SubmissionEvents & RelayEvents {
       if (Math.abs(skewMs) > SKEW_ALARM_MS) log.error({ duration_ms: Math.round(skewMs) }, 'clock_skew');
     },
     published: () => undefined,
-    fault: (operation, error) => {
-      const away =
-        error instanceof StorageUnavailable ||
-        error instanceof OutcomeUnknown ||
-        error instanceof LockTimeout ||
-        error instanceof OrchestratorUnavailable;
-      const now = Date.now();
-      if (away && now - (lastFault.get(operation) ?? 0) < SAME_FAULT_MS) return;
-      lastFault.set(operation, now);
-      const line = { operation, code: error instanceof Error ? error.name : 'unknown', err: error };
-      if (away) log.warn(line, 'dependency_away');
-      else log.error(line, 'fault');
-    },
+    fault: createFaultLog(log),
   };
 }
