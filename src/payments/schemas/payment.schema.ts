@@ -24,11 +24,9 @@ export const Payment = z
     submission_started_at: shownInstant
       .nullable()
       .meta({ description: 'From here on it cannot be cancelled: the provider may have it.' }),
-    first_call_at: shownInstant
-      .nullable()
-      .meta({
-        description: 'When the first call to the provider began; less execute_at it is the lateness.',
-      }),
+    first_call_at: shownInstant.nullable().meta({
+      description: 'When the first call to the provider began; less execute_at it is the lateness.',
+    }),
     lateness_ms: z
       .int()
       .nullable()
