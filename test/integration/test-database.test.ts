@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findPayment } from '../../src/payments/payment.store.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { databaseTime, insertScheduled, seedLane, seedTenant } from '../support/builders.js';
+import { databaseTime, insertScheduled, seedLane, seedTenant, testCipher } from '../support/builders.js';
 
 let db: TestDatabase;
 beforeAll(async () => {
@@ -30,6 +30,7 @@ describe('the database of a test file', () => {
       execute_at: executeAt,
       amount: 1_999n,
     });
+    expect(found && testCipher.openDestination(found)).toBe('acct_test');
     expect(await db.query('SELECT kind FROM outbox WHERE payment_id = $1', [id])).toEqual([
       { kind: 'start' },
     ]);

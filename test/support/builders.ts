@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
+import { DestinationCipher } from '../../src/encryption/destination-cipher.js';
 import { FINGERPRINT_VERSION } from '../../src/domain/request-fingerprint.js';
 import { parseIdempotencyKey } from '../../src/domain/idempotency-key.js';
 import { paymentId } from '../../src/domain/payment-id.js';
-import { insertPayment, type NewPayment, type PaymentRow } from '../../src/payments/payment.store.js';
+import { insertPayment, type PaymentRow } from '../../src/payments/payment.store.js';
 import type { Sql } from '../../src/persistence/database.js';
 import { sha256 } from '../../src/platform/sha256.js';
 
@@ -80,20 +81,27 @@ export interface PaymentSeed {
   /** Postgres timestamptz text; absent: the tenant's lateness limit after `executeAt`. */
   readonly notAfter?: string | null;
   readonly actor?: string;
-  /** Ciphertext and digest made by the caller, where the test reads the destination again. */
-  readonly sealed?: Pick<
-    NewPayment,
-    'destination' | 'destinationKeyId' | 'destinationDigest' | 'digestKeyId'
-  >;
+  readonly destination?: string;
+  /** Seals the destination; absent: `testCipher`, whose keys live as long as the test file. */
+  readonly cipher?: DestinationCipher;
 }
 
-/** Bytes that nobody will decrypt: for tests that never look at the destination. */
-function opaqueDestination(): NonNullable<PaymentSeed['sealed']> {
+const keySet = (id: string) => ({ active: id, keys: { [id]: randomBytes(32).toString('base64') } });
+
+/** Opens what `insertScheduled` sealed without a cipher of the test's own. */
+export const testCipher = new DestinationCipher({ encryption: keySet('test-e'), digest: keySet('test-d') });
+
+function seal(seed: PaymentSeed, id: string) {
+  const cipher = seed.cipher ?? testCipher;
+  const plaintext = seed.destination ?? 'acct_test';
+  const place = { tenant: seed.tenant, paymentId: id, field: 'destination' as const };
+  const sealed = cipher.encrypt({ ...place, plaintext });
+  const { keyId, digest } = cipher.digests.digest(plaintext);
   return {
-    destination: randomBytes(48),
-    destinationKeyId: 'test',
-    destinationDigest: randomBytes(32),
-    digestKeyId: 'test',
+    destination: sealed.ciphertext,
+    destinationKeyId: sealed.keyId,
+    destinationDigest: digest,
+    digestKeyId: keyId,
   };
 }
 
@@ -105,8 +113,9 @@ function opaqueDestination(): NonNullable<PaymentSeed['sealed']> {
 export async function insertScheduled(sql: Sql, seed: PaymentSeed): Promise<PaymentRow> {
   const parsed = parseIdempotencyKey([seed.key ?? unique('key')]);
   if (parsed.kind !== 'key') throw new Error('the test asked for an idempotency key that is refused');
+  const id = paymentId({ tenant: seed.tenant, key: parsed.key, sha256 });
   const result = await insertPayment(sql, {
-    id: paymentId({ tenant: seed.tenant, key: parsed.key, sha256 }),
+    id,
     tenantId: seed.tenant,
     idempotencyKey: parsed.key,
     fingerprint: randomBytes(32),
@@ -122,7 +131,7 @@ export async function insertScheduled(sql: Sql, seed: PaymentSeed): Promise<Paym
     notAfter: seed.notAfter ?? null,
     actor: seed.actor ?? 'api_key:test',
     horizonDays: 366,
-    ...(seed.sealed ?? opaqueDestination()),
+    ...seal(seed, id),
   });
   if (result.kind !== 'inserted') throw new Error(`the payment of the test was not inserted: ${result.kind}`);
   return result.row;
