@@ -194,7 +194,15 @@ function npm(args, limitMs, what) {
 }
 
 // Optional packages hold Node 24, the compiler and the database server: never leave them out.
-const INSTALL = ['ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'];
+const INSTALL = [
+  'ci',
+  '--include=dev',
+  '--include=optional',
+  '--no-audit',
+  '--no-fund',
+  '--progress=false',
+  '--loglevel=error',
+];
 
 async function install(stamp) {
   checkDisk();

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import { LocalStack } from './dev/local-stack.js';
 import { showDuration } from './dev/pacing.js';
+import { isAlive, runners } from './dev/process/process-identity.js';
 import { RESTART_DELAYS_MS, type ProcessEvent } from './dev/process/supervised-process.js';
 import { explain, StackError } from './dev/stack-error.js';
 import { showPlan, welcome } from './dev/stack-screen.js';
@@ -14,7 +15,7 @@ import { cacheFolder, localFolder, portBase, projectRoot, readStackSettings } fr
 
 /** npm hands on the signal that the terminal has already sent: the same Ctrl-C arrives twice. */
 const SAME_SIGNAL_WITHIN_MS = 800;
-const PARENT_LOOK_EVERY_MS = 1_000;
+const NPM_LOOK_EVERY_MS = 1_000;
 
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
@@ -43,19 +44,19 @@ function stopRequest(kill: () => Promise<void>): Promise<string> {
       }
     };
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => onSignal(signal));
-    watchParent(resolve);
+    watchNpm(resolve);
   });
 }
 
-/** npm ends at once when somebody else signals it, and may not hand the signal on. */
-function watchParent(onGone: (reason: string) => void): void {
+/** npm that is signalled by a program, not by the terminal, ends without handing the signal on. */
+function watchNpm(onGone: (reason: string) => void): void {
   if (process.env['npm_lifecycle_event'] !== 'start') return;
-  const parent = process.ppid;
+  const watched = runners();
   const look = setInterval(() => {
-    if (process.ppid === parent) return;
+    if (watched.every(isAlive)) return;
     clearInterval(look);
     onGone('npm has ended');
-  }, PARENT_LOOK_EVERY_MS);
+  }, NPM_LOOK_EVERY_MS);
   look.unref();
 }
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { rmSync } from 'node:fs';
 import { resolveTemporalCli } from './temporal/binary-resolver.js';
 import { lockFolder } from './folder-lock.js';
 import { ensureApiKeys, ensureKeysFile, runOps } from './local-secrets.js';
@@ -67,6 +68,7 @@ export class LocalStack {
   readonly #removeLock: (() => void)[] = [];
   #openFolder: StackFolder | null = null;
   #postgres: PostgresServer | null = null;
+  #databaseFolder: string | null = null;
   #apiKeys: ApiKeys | null = null;
   #isPublished = false;
 
@@ -179,6 +181,16 @@ export class LocalStack {
     this.#release();
   }
 
+  /** As `killAll`, without waiting: for a program that is about to exit. */
+  killNow(): void {
+    for (const process of this.#processes.values()) process.killNow();
+  }
+
+  /** Forgets the database, which may lie outside the folder. Only after a stop. */
+  removeData(): void {
+    if (this.#databaseFolder !== null) rmSync(this.#databaseFolder, { recursive: true, force: true });
+  }
+
   /** Kills one process; it stays down until `restart`. */
   async kill(name: string): Promise<void> {
     await this.process(name).kill();
@@ -248,6 +260,7 @@ export class LocalStack {
       settings: postgresSettings,
     });
     report('data folder');
+    this.#databaseFolder = placement.data;
     const data = await server.initialise(this.#ending.signal);
     this.#postgres = server;
     await this.#run(server.spec());

@@ -13,6 +13,7 @@ import { join } from 'node:path';
 /** A process that writes more in one run keeps the last two files of this size. */
 const LARGEST_BYTES = 50_000_000;
 const TAIL_BYTES = 4_000;
+const MOST_READ_BYTES = 1_000_000;
 
 /** One log per process and run; the run before stays as `<name>.log.1`. */
 export class LogFile {
@@ -46,7 +47,7 @@ export class LogFile {
 
   /** What was written since a position in bytes, at most 1 MB. */
   since(position: number): string {
-    const length = Math.min(Math.max(this.size() - position, 0), 1_000_000);
+    const length = Math.min(Math.max(this.size() - position, 0), MOST_READ_BYTES);
     if (length === 0) return '';
     const buffer = Buffer.alloc(length);
     const descriptor = openSync(this.path, 'r');
@@ -55,6 +56,11 @@ export class LogFile {
     } finally {
       closeSync(descriptor);
     }
+  }
+
+  /** The newest part, at most 1 MB. */
+  recent(): string {
+    return this.since(Math.max(this.size() - MOST_READ_BYTES, 0));
   }
 
   /** The last lines, for a message about a process that did not start. */

@@ -14,7 +14,9 @@ export const ProcessIdentity = z.object({
 export type ProcessIdentity = z.infer<typeof ProcessIdentity>;
 
 interface Stat {
+  readonly name: string;
   readonly state: string;
+  readonly parentPid: number;
   readonly startTicks: string;
 }
 
@@ -27,8 +29,9 @@ function linuxStat(pid: number): Stat | null {
     return null; // It ended between our look and the read, or never was.
   }
   // The name in parentheses may hold spaces and parentheses itself: count from its end.
+  const name = text.slice(text.indexOf('(') + 1, text.lastIndexOf(')'));
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return { state: fields[0] ?? '', startTicks: fields[19] ?? '' };
+  return { name, state: fields[0] ?? '', parentPid: Number(fields[1]), startTicks: fields[19] ?? '' };
 }
 
 function bootId(): string {
@@ -54,6 +57,19 @@ export function identify(pid: number): ProcessIdentity | null {
 /** True while exactly this process lives. */
 export function isAlive(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.startedAt === identity.startedAt;
+}
+
+/**
+ * The processes whose end means that this one was given up: its parent, and the parent of that when
+ * it is only the shell that a runner put in between (known on Linux alone).
+ */
+export function runners(): ProcessIdentity[] {
+  const parent = identify(process.ppid);
+  if (parent === null) return [];
+  const stat = process.platform === 'linux' ? linuxStat(parent.pid) : null;
+  const isShell = stat !== null && /^(sh|dash|bash|zsh)$/.test(stat.name);
+  const runner = isShell ? identify(stat.parentPid) : null;
+  return runner === null ? [parent] : [parent, runner];
 }
 
 /**

@@ -111,6 +111,12 @@ export class SupervisedProcess {
     if (this.#running) await killAndWait(this.#running);
   }
 
+  /** As `kill`, without waiting: for a program that is about to exit. */
+  killNow(): void {
+    this.#life.abort(new StackError(`${this.name} was killed on purpose.`));
+    if (this.pid !== null && this.pid > 0) signalProcess(-this.pid, 'SIGKILL');
+  }
+
   /** Freezes (SIGSTOP) or thaws (SIGCONT) the process. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
     if (this.pid === null) throw new StackError(`${this.name} does not run.`);
