@@ -123,7 +123,7 @@ export class Simulator extends SimulatorControl {
 }
 
 /** The built simulator: `npm test` builds first. `PAYMENTS_DIST_DIR` names another build. */
-function simulatorEntry(): string {
+export function simulatorEntry(): string {
   const root = fileURLToPath(new URL('../../', import.meta.url));
   const entry = resolve(process.env['PAYMENTS_DIST_DIR'] ?? join(root, 'dist'), 'src/main-simulator.js');
   if (!existsSync(entry)) throw new Error('The simulator is not built. Run npm run build first.');
