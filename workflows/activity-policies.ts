@@ -13,7 +13,7 @@ const RETRY_ALWAYS = {
   initialInterval: 200,
   backoffCoefficient: 2,
   maximumInterval: 5_000,
-  maximumAttempts: 0,
+  maximumAttempts: Number.POSITIVE_INFINITY,
 } as const;
 
 /** Gate or read only: one statement and its time-outs fit in 10 s. */

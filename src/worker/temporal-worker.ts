@@ -1,6 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { DefaultLogger, NativeConnection, Runtime, Worker, type LogLevel } from '@temporalio/worker';
+import {
+  DefaultLogger,
+  makeTelemetryFilterString,
+  NativeConnection,
+  Runtime,
+  Worker,
+  type LogLevel,
+} from '@temporalio/worker';
 import type { PaymentActivities } from '../../workflows/contract.js';
 import { TASK_QUEUE } from '../../workflows/contract.js';
 import { pause } from '../platform/clock.js';
@@ -32,6 +39,8 @@ const LEVELS: Partial<Record<LogLevel, 'warn' | 'error'>> = { WARN: 'warn', ERRO
 function installRuntime(log: Log): void {
   Runtime.install({
     shutdownSignals: [],
+    // The native core writes to the console by itself unless its lines are forwarded.
+    telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'WARN' }), forward: {} } },
     logger: new DefaultLogger('WARN', (entry) => log[LEVELS[entry.level] ?? 'warn']({}, 'temporal_sdk')),
   });
 }
