@@ -1,9 +1,11 @@
+import { isFinal } from '../domain/payment-state.js';
 import { ARM_LEAD_MS } from '../outbox/arm-slots.js';
 import { targetOf } from '../outbox/outbox-relay.js';
 import type { WorkflowStarter } from '../outbox/workflow-starter.js';
 import type { Database } from '../persistence/database.js';
 import { monotonicMs, pause } from '../platform/clock.js';
 import { closeAbandoned } from './outcome.store.js';
+import { readStandings } from './submission.store.js';
 import { giveUpNotSent } from './resend.store.js';
 import type { SubmissionEvents } from './submission-events.js';
 import {
@@ -135,6 +137,9 @@ export class Sweep {
   private async wakeOne(row: SweepTarget, readAtMs: number): Promise<void> {
     const target = targetOf(row, -ARM_LEAD_MS, readAtMs);
     if ((await this.starter.wake(target, false)) === 'woken') return;
+    // It may have become final since the sweep's look; then its run rightly completed.
+    const [standing] = await readStandings(this.database, [row.payment_id]);
+    if (!standing || isFinal(standing.state)) return;
     await this.starter.restart(target);
     this.events.restarted(1);
   }
