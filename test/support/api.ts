@@ -97,6 +97,9 @@ export function validCreate(members: Readonly<Record<string, unknown>> = {}): Re
   };
 }
 
+/** A century: tests can name a day without failing on a later one. */
+export const FAR_HORIZON = { PAYMENTS_HORIZON_DAYS: '36500' } as const;
+
 /** An instant so many hours from now on this machine's clock, as a client writes it. */
 export function inHours(hours: number): string {
   return new Date(Date.now() + hours * 3_600_000).toISOString();
