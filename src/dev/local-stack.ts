@@ -19,7 +19,8 @@ import {
   type ServiceContext,
 } from './stack-services.js';
 import type { StackSettings } from './stack-settings.js';
-import { SupervisedProcess, type ProcessEvent, type ProcessSpec } from './process/supervised-process.js';
+import { ProcessGroup, type StoppedProcess } from './process/process-group.js';
+import type { ProcessEvent, ProcessSpec, SupervisedProcess } from './process/supervised-process.js';
 import { foreignTemporal, prepareNamespace, type TemporalTarget } from './temporal/temporal-namespace.js';
 import { temporalSpec } from './temporal/temporal-server.js';
 
@@ -43,12 +44,6 @@ export interface LocalStackOptions {
   readonly onEvent: (event: ProcessEvent) => void;
 }
 
-export interface StoppedProcess {
-  readonly name: string;
-  readonly how: 'stopped' | 'killed';
-  readonly tookMs: number;
-}
-
 const MIGRATE_WITHIN_MS = 120_000;
 /** Clients before their servers: a worker finishes its calls while everything still answers. */
 const STOP_ORDER = [/^worker/, /^api/, /^simulator$/, /^temporal$/, /^postgres$/];
@@ -62,7 +57,7 @@ const STOP_ORDER = [/^worker/, /^api/, /^simulator$/, /^temporal$/, /^postgres$/
 export class LocalStack {
   readonly #ports: StackPorts;
   readonly #temporal: TemporalTarget;
-  readonly #processes = new Map<string, SupervisedProcess>();
+  readonly #processes: ProcessGroup;
   readonly #ending = new AbortController();
   readonly #controlToken = randomBytes(24).toString('hex');
   readonly #removeLock: (() => void)[] = [];
@@ -73,6 +68,14 @@ export class LocalStack {
   #isPublished = false;
 
   constructor(private readonly options: LocalStackOptions) {
+    this.#processes = new ProcessGroup({
+      restartDelaysMs: options.restartDelaysMs,
+      stopOrder: STOP_ORDER,
+      onEvent: (event) => {
+        this.#publish();
+        options.onEvent(event);
+      },
+    });
     const { apis, workers } = options.counts;
     const counts = { apis: Math.max(apis, 1), workers: Math.max(workers, 1) };
     this.#ports = portsFrom(options.settings, options.portBase, counts);
@@ -151,7 +154,7 @@ export class LocalStack {
       postgresUrl: this.#server.ownerUrl,
       simulatorControlToken: this.#controlToken,
       apiKeys: this.#apiKeys,
-      pids: [...this.#processes].map(([name, process]) => [name, process.pid]),
+      pids: this.#processes.pids(),
     });
   }
 
@@ -161,29 +164,20 @@ export class LocalStack {
    */
   async stop(onStopped: (process: StoppedProcess) => void = () => undefined): Promise<void> {
     this.abort(new StackError('The stack is being stopped.'));
-    for (const pattern of STOP_ORDER) {
-      const group = [...this.#processes.values()].filter((process) => pattern.test(process.name));
-      await Promise.all(
-        group.map(async (process) => {
-          const startedAt = performance.now();
-          const how = await process.stop();
-          if (how !== 'down') onStopped({ name: process.name, how, tookMs: performance.now() - startedAt });
-        }),
-      );
-    }
+    await this.#processes.stop(onStopped);
     this.#release();
   }
 
   /** Kills every process at once. The next start recovers as after a power cut. */
   async killAll(): Promise<void> {
     this.abort(new StackError('The stack is being killed.'));
-    await Promise.all([...this.#processes.values()].map((process) => process.kill()));
+    await this.#processes.killAll();
     this.#release();
   }
 
   /** As `killAll`, without waiting: for a program that is about to exit. */
   killNow(): void {
-    for (const process of this.#processes.values()) process.killNow();
+    this.#processes.killNow();
   }
 
   /** Forgets the database, which may lie outside the folder. Only after a stop. */
@@ -207,10 +201,7 @@ export class LocalStack {
 
   /** @throws StackError naming the processes there are. */
   process(name: string): SupervisedProcess {
-    const process = this.#processes.get(name);
-    if (process) return process;
-    const names = [...this.#processes.keys()].join(', ');
-    throw new StackError(`There is no process ${name} in this stack; there are ${names}.`);
+    return this.#processes.get(name);
   }
 
   get #folder(): StackFolder {
@@ -308,18 +299,8 @@ export class LocalStack {
     return `${binary.version} (${ORIGINS[binary.origin]}: ${binary.path})`;
   }
 
-  async #run(spec: ProcessSpec): Promise<void> {
-    const process = new SupervisedProcess(spec, {
-      folder: this.#folder,
-      restartDelaysMs: this.options.restartDelaysMs,
-      onEvent: (event) => {
-        this.#publish();
-        this.options.onEvent(event);
-      },
-    });
-    process.log.rotate();
-    this.#processes.set(spec.name, process);
-    await process.start(this.#ending.signal);
+  #run(spec: ProcessSpec): Promise<void> {
+    return this.#processes.run(spec, this.#folder, this.#ending.signal);
   }
 
   #publish(): void {

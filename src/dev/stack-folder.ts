@@ -53,13 +53,13 @@ export function openStackFolder(path: string): StackFolder {
   return folder;
 }
 
-/** @throws StackError when fewer than 500 MB are free where `path` lies. */
-export function requireDisk(path: string): void {
+/** @throws StackError when fewer bytes than needed (500 MB) are free where `path` lies. */
+export function requireDisk(path: string, neededBytes = NEEDED_BYTES): void {
   const disk = statfsSync(path);
   const free = disk.bavail * disk.bsize;
-  if (free >= NEEDED_BYTES) return;
+  if (free >= neededBytes) return;
   const mb = (bytes: number) => `${Math.floor(bytes / 1e6)} MB`;
-  throw new StackError(`${path} has ${mb(free)} of disk left; the local stack needs ${mb(NEEDED_BYTES)}.`);
+  throw new StackError(`${path} has ${mb(free)} of disk left; the local stack needs ${mb(neededBytes)}.`);
 }
 
 /** Replaces a file in one step, readable by its owner alone: readers see the old or the new content. */
