@@ -188,7 +188,6 @@ class Call {
   }
 
   private complete(response: http.IncomingMessage, bytes: Buffer): void {
-    if (!response.complete) return this.fail('reset');
     const body = decode(bytes);
     if (body === null || response.statusCode === undefined) return this.fail('unreadable');
     const { statusCode: status, headers } = response;
