@@ -76,13 +76,17 @@ function isConnectionFault(error: unknown): boolean {
 export class Database implements Sql {
   private readonly pool: pg.Pool;
 
-  constructor(options: { url: string; poolSize: number; applicationName: string }) {
+  /**
+   * @param options.queryMs how long the driver waits for an answer; only checks that raise the
+   * server's own limit for their transaction need more than the default.
+   */
+  constructor(options: { url: string; poolSize: number; applicationName: string; queryMs?: number }) {
     this.pool = new pg.Pool({
       connectionString: options.url,
       max: options.poolSize,
       application_name: options.applicationName,
       connectionTimeoutMillis: DATABASE_LIMITS.connectMs,
-      query_timeout: DATABASE_LIMITS.queryMs,
+      query_timeout: options.queryMs ?? DATABASE_LIMITS.queryMs,
       keepAlive: true,
       options: SESSION,
       types,

@@ -1,0 +1,86 @@
+import type { Command } from 'commander';
+import type { Scope } from '../auth/scopes.js';
+import { readConfig, readKeysFile, type KeysFile } from '../config/config.js';
+import { Database, type Statement } from '../persistence/database.js';
+import { act, addCommand, type CommonOptions, type Session } from './command.js';
+import { rowsTable } from './table.js';
+import { CommandFailure, type Terminal } from './terminal.js';
+
+const TENANTS = [
+  { id: 'local', pseudonym: 'tenant-local' },
+  { id: 'local-other', pseudonym: 'tenant-local-other' },
+] as const;
+
+const CLIENT: readonly Scope[] = ['payments:create', 'payments:read', 'payments:cancel', 'payments:update'];
+const KEYS: readonly {
+  readonly name: string;
+  readonly tenantId: string;
+  readonly scopes: readonly Scope[];
+}[] = [
+  { name: 'client', tenantId: 'local', scopes: CLIENT },
+  { name: 'client_readonly', tenantId: 'local', scopes: ['payments:read'] },
+  { name: 'other_tenant', tenantId: 'local-other', scopes: CLIENT },
+  { name: 'operator', tenantId: 'local', scopes: ['payments:read', 'payments:cancel', 'payments:operate'] },
+];
+
+const INSERT_TENANT: Statement = {
+  name: 'seed-local-tenant',
+  text: 'INSERT INTO tenant (id, pseudonym) VALUES ($1, $2) ON CONFLICT DO NOTHING',
+};
+/** At most two keys of a name may be active, and the text of older ones is lost. */
+const REVOKE: Statement = {
+  name: 'seed-local-revoke',
+  text: `UPDATE api_key SET revoked_at = clock_timestamp()
+          WHERE tenant_id = $1 AND name = $2 AND revoked_at IS NULL`,
+};
+
+/** `payments seed-local`: two tenants and their API keys, for a local stack. */
+export function addSeedLocal(program: Command, session: Session): void {
+  const command = addCommand(program, {
+    name: 'seed-local',
+    summary: 'Make two tenants and new API keys in a local stack. Older keys of these names are revoked.',
+    example: 'seed-local --json',
+  });
+  act(command, session, async (options: CommonOptions) => {
+    const keys = await seed(session.terminal);
+    if (options.json) session.terminal.out(JSON.stringify({ api_keys: keys }));
+    else session.terminal.out(rowsTable(['key of', 'text, shown only now'], Object.entries(keys)));
+    return 0;
+  });
+}
+
+async function seed(terminal: Terminal): Promise<Record<string, string>> {
+  const config = readConfig(terminal.env);
+  if (config.mode === 'production') {
+    throw new CommandFailure(
+      1,
+      'seed-local never runs in production mode. Make tenants and keys one by one.',
+    );
+  }
+  const keysFile = readKeysFile(config.keysFile, config.mode);
+  // Development is the default mode, so that alone does not prove where we are.
+  if (!keysFile.development) {
+    throw new CommandFailure(
+      1,
+      'seed-local needs a key file that is marked as development; this one is not.',
+    );
+  }
+  const database = new Database({ ...config.database, poolSize: 2, applicationName: 'payments-ops' });
+  try {
+    return await makeTenantsAndKeys(database, keysFile);
+  } finally {
+    await database.close();
+  }
+}
+
+async function makeTenantsAndKeys(database: Database, keysFile: KeysFile): Promise<Record<string, string>> {
+  // Brings the HTTP framework with it: loaded only here.
+  const { createApiKey } = await import('../auth/api-key.store.js');
+  for (const tenant of TENANTS) await database.query(INSERT_TENANT, [tenant.id, tenant.pseudonym]);
+  const texts: Record<string, string> = {};
+  for (const key of KEYS) {
+    await database.query(REVOKE, [key.tenantId, key.name]);
+    texts[key.name] = (await createApiKey(database, keysFile, { ...key, mode: 'test' })).text;
+  }
+  return texts;
+}
