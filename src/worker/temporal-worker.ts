@@ -35,13 +35,19 @@ export interface TemporalWorkerOptions {
 
 const LEVELS: Partial<Record<LogLevel, 'warn' | 'error'>> = { WARN: 'warn', ERROR: 'error' };
 
-/** Temporal's own messages hold ids and codes of ours, and of activities more than we want: the event alone passes. */
+/** What the SDK says as a code; a message with anything but plain words could hold what must not leave. */
+function codeOf(message: string): string {
+  return /^[A-Za-z ,.'-]{1,80}$/.test(message) ? message.toLowerCase().replace(/[^a-z]+/g, '_') : 'other';
+}
+
 function installRuntime(log: Log): void {
   Runtime.install({
     shutdownSignals: [],
     // The native core writes to the console by itself unless its lines are forwarded.
     telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'WARN' }), forward: {} } },
-    logger: new DefaultLogger('WARN', (entry) => log[LEVELS[entry.level] ?? 'warn']({}, 'temporal_sdk')),
+    logger: new DefaultLogger('WARN', (entry) =>
+      log[LEVELS[entry.level] ?? 'warn']({ code: codeOf(entry.message) }, 'temporal_sdk'),
+    ),
   });
 }
 
