@@ -7,15 +7,15 @@ import { startSimulator } from './simulator/simulator.js';
  */
 try {
   const settings = readSimulatorSettings(process.env);
-  const { port, controlPort, stop } = await startSimulator(settings);
+  const simulator = await startSimulator(settings);
   const end = (): void => {
-    stop();
+    simulator.stop();
     process.exit(0);
   };
   process.once('SIGTERM', end);
   process.once('SIGINT', end);
-  const url = `http://${settings.host}:${port}`;
-  const controlUrl = `http://${settings.host}:${controlPort}`;
+  const url = `http://${settings.host}:${simulator.port}`;
+  const controlUrl = `http://${settings.host}:${simulator.controlPort}`;
   process.stdout.write(
     `${JSON.stringify({ ready: true, url, controlUrl, ledgerFile: settings.ledgerFile })}\n`,
   );

@@ -98,16 +98,10 @@ export function mapList(exchange: Exchange, expected: Expected): LookupAnswer {
 function foundAs(payout: Payout, exchange: Exchange, expected: Expected): LookupAnswer {
   const verdict = judge(payout, expected, 'read');
   const result = resultOf(verdict, exchange, payout);
-  switch (verdict.class) {
-    case 'accepted':
-    case 'rejected':
-    case 'rejected_funds':
-      return { kind: 'found', result };
-    case 'key_mismatch':
-      return { kind: 'found_other', result };
-    default:
-      return { kind: 'cannot_tell', code: verdict.code };
-  }
+  const { class: resultClass, code } = verdict;
+  if (resultClass === 'key_mismatch') return { kind: 'found_other', result };
+  const understood: readonly ResultClass[] = ['accepted', 'rejected', 'rejected_funds'];
+  return understood.includes(resultClass) ? { kind: 'found', result } : { kind: 'cannot_tell', code };
 }
 
 /** A payout in the provider's form: is it ours, and what became of it? */
