@@ -239,7 +239,10 @@ class PaymentStory {
       case 'submitting':
         this.armLater(0, false);
         return null;
-      default:
+      case 'held':
+      case 'inquire':
+      case 'review':
+      case 'stopped':
         return this.take(found);
     }
   }

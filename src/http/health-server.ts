@@ -42,7 +42,8 @@ async function answer(
     response.setHeader('allow', 'GET, HEAD');
     return send(response, 405, JSON_TYPE, '{"ok":false,"error":"method_not_allowed"}');
   }
-  switch (request.url?.split('?', 1)[0]) {
+  const path = request.url?.split('?', 1)[0] ?? '';
+  switch (path) {
     case '/livez': {
       const ok = options.live();
       return sendJson(response, ok, { ok });

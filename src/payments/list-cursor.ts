@@ -50,7 +50,10 @@ export class ListCursors {
 function filterDigest(filter: PaymentFilter): string {
   const pairs = Object.entries(filter)
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => [name, typeof value === 'bigint' ? value.toString() : value])
+    .map(([name, value]: [string, unknown]): [string, unknown] => [
+      name,
+      typeof value === 'bigint' ? value.toString() : value,
+    ])
     .sort(([a], [b]) => (String(a) < String(b) ? -1 : 1));
   return sha256Hex(JSON.stringify(pairs));
 }

@@ -53,7 +53,11 @@ export class PaymentCommandsService {
         return { kind: 'inquire' };
       case 'needs_review':
         return { kind: 'review' };
-      default:
+      case 'cancelled':
+      case 'expired':
+      case 'failed':
+      case 'returned':
+      case 'succeeded':
         this.armed.endAll(standing.id, standing.state);
         return { kind: 'stopped', state: standing.state };
     }

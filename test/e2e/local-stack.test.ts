@@ -21,7 +21,10 @@ interface Payment {
   readonly state: string;
 }
 
-async function callApi(stack: StackFile, path: string, init: RequestInit = {}): Promise<Payment> {
+/** The headers as a plain object, so that they can be joined. */
+type StackRequest = Omit<RequestInit, 'headers'> & { readonly headers?: Record<string, string> };
+
+async function callApi(stack: StackFile, path: string, init: StackRequest = {}): Promise<Payment> {
   const headers = { authorization: `Bearer ${stack.api_keys.client}`, ...init.headers };
   const answer = await fetch(`${stack.api_url}${path}`, { ...init, headers });
   const text = await answer.text();

@@ -134,7 +134,9 @@ function send(command: CommandName, world: World, as: Client = client): Promise<
         headers: { 'if-match': `"v${world.version}"` },
         body: { execute_at: later() },
       });
-    default:
+    case 'hold':
+    case 'release':
+    case 'cancel':
       return as.post(`/v1/payments/${world.id}/${command}`);
   }
 }

@@ -172,7 +172,7 @@ export class PostgresServer {
       // Refused: not listening yet. 57P03: recovering. Anything else is told to the person.
       if (['ECONNREFUSED', 'ECONNRESET', '57P03'].includes(systemCode(error) ?? '')) return false;
       throw new StackError(
-        `Postgres answers, but not as expected: ${error instanceof Error ? error.message : error}.`,
+        `Postgres answers, but not as expected: ${error instanceof Error ? error.message : String(error)}.`,
       );
     }
   }
