@@ -71,7 +71,7 @@ export type BeginResult =
 
 /**
  * Records submission start (T7) for those of `batch` that are due and have a token.
- * @param batch payments of one lane, prepared by one adapter; at most a few hundred.
+ * @param batch payments of one lane, each once, prepared by one adapter; at most a few hundred.
  * @param freeCalls how many calls this worker may still have in flight.
  * @throws StorageUnavailable, OutcomeUnknown. Twice: those already moved are not moved again.
  */

@@ -169,13 +169,11 @@ export class DueGate {
   private async begin(lane: Lane, picked: readonly Waiter[]): Promise<void> {
     this.batches++;
     const free = lane.calls.available;
-    const result = await beginSubmissions(
-      this.sql,
-      lane.calls.lane,
-      this.lease.id,
-      free,
-      picked.map((w) => w.prepared),
-    );
+    // A wake while armed arms a second pair: one payment may wait here twice, and is begun once.
+    const wanted = new Map(picked.map((w) => [w.prepared.paymentId, w.prepared]));
+    const result = await beginSubmissions(this.sql, lane.calls.lane, this.lease.id, free, [
+      ...wanted.values(),
+    ]);
     lane.closed = result.kind === 'closed';
     if (result.kind === 'closed') {
       lane.nextAtMs = monotonicMs() + CLOSED_LANE_MS;
@@ -183,7 +181,7 @@ export class DueGate {
     }
     const limit = Math.min(Math.floor(result.available), free);
     // Fewer than could be taken: what is left over cannot be taken as it is, somebody must read it.
-    const restIsOdd = result.moved.size < Math.min(limit, picked.length);
+    const restIsOdd = result.moved.size < Math.min(limit, wanted.size);
     const done = new Set<Waiter>();
     for (const waiter of picked) {
       if (result.moved.has(waiter.prepared.paymentId)) {
