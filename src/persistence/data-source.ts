@@ -1,6 +1,17 @@
-import { DataSource } from 'typeorm';
+import { DataSource, type Logger } from 'typeorm';
 import { ENTITIES } from './entities/index.js';
 import { MIGRATIONS } from './migrations/index.js';
+
+const nothing = (): void => undefined;
+/** TypeORM prints migrations to standard output by itself; callers get results and errors instead. */
+const SILENT: Logger = {
+  logQuery: nothing,
+  logQueryError: nothing,
+  logQuerySlow: nothing,
+  logSchemaBuild: nothing,
+  logMigration: nothing,
+  log: nothing,
+};
 
 /**
  * The TypeORM data source: entities for the shape of the schema, migrations for its history. It is
@@ -14,7 +25,8 @@ export function createDataSource(url: string): DataSource {
     migrations: MIGRATIONS,
     migrationsTableName: 'schema_migration',
     synchronize: false,
-    poolErrorHandler: () => undefined,
+    logger: SILENT,
+    poolErrorHandler: nothing,
     extra: { max: 2, connectionTimeoutMillis: 2_000 },
   });
 }
