@@ -253,6 +253,8 @@ export class LocalStack {
     report('data folder');
     this.#databaseFolder = placement.data;
     const data = await server.initialise(this.#ending.signal);
+    // A new database knows none of the old keys.
+    if (data === 'created') rmSync(this.#folder.apiKeysFile, { force: true });
     this.#postgres = server;
     await this.#run(server.spec());
     await server.createDatabase();

