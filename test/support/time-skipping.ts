@@ -1,0 +1,272 @@
+import { Client, type Connection } from '@temporalio/client';
+import { TestWorkflowEnvironment } from '@temporalio/testing';
+import {
+  DefaultLogger,
+  makeTelemetryFilterString,
+  Runtime,
+  Worker,
+  type NativeConnection,
+  type WorkerOptions,
+} from '@temporalio/worker';
+import { readStackSettings, projectRoot } from '../../src/dev/stack-settings.js';
+import { resolveTestServer } from '../../src/dev/temporal/binary-resolver.js';
+import { OrchestratorUnavailable, type WorkflowTarget } from '../../src/outbox/workflow-starter.js';
+import { TemporalWorkflowStarter } from '../../src/orchestration/temporal-workflow-starter.js';
+import { monotonicMs } from '../../src/platform/clock.js';
+import { TASK_QUEUE, type FinalState } from '../../workflows/contract.js';
+import { FakeActivities } from './fake-activities.js';
+import type { FakePayment } from './fake-payment.js';
+import { workflowBundle } from './workflow-bundle.js';
+
+/** Shown in histories; the SDK's own would be process id and machine name. */
+const IDENTITY = 'workflow-tests';
+/** The SDK gives a test server five seconds to come up, which a busy machine may exceed. */
+const START_TRIES = 5;
+/** A start or signal that timed out may have happened and is repeated, as the relay does. */
+const PUBLISH_TRIES = 20;
+
+let isInstalled = false;
+
+/** The core logs a warning for each test server, whose version it cannot tell. Once per process. */
+export function installQuietRuntime(): void {
+  if (isInstalled) return;
+  isInstalled = true;
+  Runtime.install({
+    shutdownSignals: [],
+    logger: new DefaultLogger('ERROR'),
+    telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'ERROR' }) } },
+  });
+}
+
+export interface RigConnections {
+  readonly connection: Connection;
+  readonly native: NativeConnection;
+}
+
+export interface RigOptions {
+  /** Workflows kept in the worker between their tasks; 0: each task replays the history from its start. */
+  readonly maxCachedWorkflows?: number;
+}
+
+/**
+ * The real workflow code in a real worker at a real server; only rows, provider and database clock
+ * are fakes. Workflows are started and signalled through the product's own starter. Two workers: the
+ * one with the workflows can be stopped while the activities go on.
+ */
+export class WorkflowRig {
+  readonly client: Client;
+  readonly starter: TemporalWorkflowStarter;
+  readonly fakes = new FakeActivities();
+  private deciding: { worker: Worker; done: Promise<void> } | null = null;
+  private acting: { worker: Worker; done: Promise<void> } | null = null;
+
+  constructor(
+    protected readonly connections: RigConnections,
+    private readonly options: RigOptions,
+  ) {
+    this.client = new Client({ connection: connections.connection, identity: IDENTITY });
+    this.starter = new TemporalWorkflowStarter(this.client);
+  }
+
+  /** Starts both workers. */
+  async startWorkers(): Promise<void> {
+    this.acting = await this.run({ activities: this.fakes.activities });
+    await this.startDeciding();
+  }
+
+  /** The worker that runs workflow code; activities have one of their own. */
+  async startDeciding(): Promise<void> {
+    this.deciding = await this.run({
+      workflowBundle: await workflowBundle(),
+      maxCachedWorkflows: this.options.maxCachedWorkflows ?? 1_000,
+    });
+  }
+
+  async stopDeciding(): Promise<void> {
+    await stop(this.deciding);
+    this.deciding = null;
+  }
+
+  async close(): Promise<void> {
+    await stop(this.deciding);
+    await stop(this.acting);
+  }
+
+  /** A scheduled payment whose workflow is started as the relay does it, `armInMs` 3 s ahead of its time. */
+  async start(id: string, dueInMs: number): Promise<FakePayment> {
+    const payment = this.fakes.add(id, dueInMs);
+    await this.publish(() => this.starter.start(targetOf(payment)));
+    return payment;
+  }
+
+  /** The relay's signal after a move that changed the payment's times; bare: only "look". */
+  async wake(payment: FakePayment, kind: 'hint' | 'bare' = 'hint'): Promise<void> {
+    await this.wakeWith(targetOf(payment), kind);
+  }
+
+  /** As `wake`, with news as they were taken at some other time. */
+  async wakeWith(target: WorkflowTarget, kind: 'hint' | 'bare' = 'hint'): Promise<'woken' | 'completed'> {
+    return this.publish(() => this.starter.wake(target, kind === 'hint'));
+  }
+
+  /** The relay's signal after a cancel. */
+  async cancel(payment: FakePayment): Promise<void> {
+    await this.publish(() => this.starter.cancel(targetOf(payment)));
+  }
+
+  /** Waits for the end of the payment's newest run. */
+  async result(payment: FakePayment): Promise<FinalState> {
+    return (await this.client.workflow.getHandle(payment.id).result()) as FinalState;
+  }
+
+  /** The events of the newest run so far. */
+  async events(payment: FakePayment): Promise<readonly RigEvent[]> {
+    const { events } = await this.client.workflow.getHandle(payment.id).fetchHistory();
+    return (events ?? []).map((event) => {
+      const key = Object.keys(event).find((name) => name.endsWith('EventAttributes'));
+      if (key === undefined) throw new Error(`an event of ${payment.id} has no attributes`);
+      return {
+        name: key.replace('EventAttributes', ''),
+        atMs: Number(event.eventTime?.seconds ?? 0) * 1_000 + Math.floor((event.eventTime?.nanos ?? 0) / 1e6),
+        attributes: (event as Record<string, unknown>)[key] as Record<string, unknown>,
+      };
+    });
+  }
+
+  /** Resolves when the workflow has handled everything that it was told so far. */
+  async settled(payment: FakePayment): Promise<readonly RigEvent[]> {
+    for (;;) {
+      const events = await this.events(payment);
+      const names = events.map((event) => event.name);
+      const task = names.findLastIndex((name) => name.startsWith('workflowTask'));
+      const told = names.findLastIndex((name) => TELLING.has(name));
+      if (names[task] === 'workflowTaskCompleted' && task > told) return events;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+
+  /** What the Web UI shows as the payment's current details. */
+  async details(payment: FakePayment): Promise<string> {
+    const handle = this.client.workflow.getHandle(payment.id);
+    const metadata = await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+    return metadata.currentDetails ?? '';
+  }
+
+  protected async publish<T>(call: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await call();
+      } catch (error) {
+        if (!(error instanceof OrchestratorUnavailable) || attempt === PUBLISH_TRIES) throw error;
+      }
+    }
+  }
+
+  private async run(options: Partial<WorkerOptions>): Promise<{ worker: Worker; done: Promise<void> }> {
+    const worker = await Worker.create({
+      connection: this.connections.native,
+      taskQueue: TASK_QUEUE,
+      identity: IDENTITY,
+      maxConcurrentActivityTaskExecutions: 2_000,
+      ...options,
+    });
+    return { worker, done: worker.run() };
+  }
+}
+
+export interface RigEvent {
+  /** As in the protocol, such as `timerStarted`. */
+  readonly name: string;
+  /** On the server's clock. */
+  readonly atMs: number;
+  readonly attributes: Readonly<Record<string, unknown>>;
+}
+
+/** Events that give the workflow something to do. */
+const TELLING = new Set([
+  'workflowExecutionStarted',
+  'workflowExecutionSignaled',
+  'workflowExecutionCancelRequested',
+  'timerFired',
+  'activityTaskCompleted',
+]);
+
+/** What the relay would read of the payment now. */
+export function targetOf(payment: FakePayment): WorkflowTarget {
+  return {
+    paymentId: payment.id,
+    lane: 'simulated',
+    provider: 'simulated',
+    tenantPseudonym: 'p-tenant',
+    ...payment.hint,
+    readAtMs: monotonicMs(),
+  };
+}
+
+/** A rig on the time-skipping server, whose clock is global: one per test file. */
+export class TimeSkippingRig extends WorkflowRig {
+  constructor(
+    private readonly environment: TestWorkflowEnvironment,
+    options: RigOptions,
+  ) {
+    super({ connection: environment.connection, native: environment.nativeConnection }, options);
+  }
+
+  /**
+   * Lets time pass on both clocks, the server's by skipping. The server skips nothing while an
+   * activity is under way: with a pair armed, move the database's clock alone (`fakes.pass`).
+   */
+  async sleep(ms: number): Promise<void> {
+    await this.environment.sleep(ms);
+    this.fakes.pass(ms);
+  }
+
+  override async close(): Promise<void> {
+    await super.close();
+    await this.environment.teardown();
+  }
+}
+
+/** Starts the server and the workers. @throws when the server cannot be found or started. */
+export async function startTimeSkippingRig(options: RigOptions = {}): Promise<TimeSkippingRig> {
+  installQuietRuntime();
+  const { path } = await resolveTestServer();
+  const environment = await startEnvironment(path);
+  await environment.connection.operatorService.addSearchAttributes({
+    namespace: 'default',
+    searchAttributes: searchAttributes(),
+  });
+  const rig = new TimeSkippingRig(environment, options);
+  await rig.startWorkers();
+  return rig;
+}
+
+async function startEnvironment(path: string): Promise<TestWorkflowEnvironment> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await TestWorkflowEnvironment.createTimeSkipping({
+        server: { executable: { type: 'existing-path', path } },
+      });
+    } catch (error) {
+      if (attempt === START_TRIES) throw error;
+    }
+  }
+}
+
+/** The search attributes of the product; a start with an unknown one is refused. All are keywords. */
+function searchAttributes(): Record<string, number> {
+  const KEYWORD = 2;
+  const wanted = Object.entries(readStackSettings(projectRoot()).temporal.search_attributes);
+  return Object.fromEntries(
+    wanted.map(([name, type]) => {
+      if (type !== 'Keyword') throw new Error(`search attribute ${name} is ${type}: teach it to the rig`);
+      return [name, KEYWORD];
+    }),
+  );
+}
+
+async function stop(running: { worker: Worker; done: Promise<void> } | null): Promise<void> {
+  if (!running) return;
+  if (running.worker.getState() === 'RUNNING') running.worker.shutdown();
+  await running.done;
+}
