@@ -186,6 +186,14 @@ export class EngineRig {
     return row.state;
   }
 
+  async deadlinePassed(paymentId: string): Promise<boolean> {
+    const [row] = await this.db.query<{ passed: boolean }>(
+      `SELECT clock_timestamp() > not_after AS passed FROM payment WHERE id = $1`,
+      [paymentId],
+    );
+    return row?.passed ?? false;
+  }
+
   /** The states a payment went through, oldest first. */
   async history(paymentId: string): Promise<readonly string[]> {
     const rows = await this.db.query<{ to_state: string }>(
