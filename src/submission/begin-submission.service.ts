@@ -111,7 +111,10 @@ export class BeginSubmissionService {
       if (answer.kind !== 'look') return answer;
       const standing = await this.arming.standing(entry.paymentId);
       if (!standing) throw new UnknownPayment(entry.paymentId);
-      if (standing.state !== 'scheduled') return answerFor(standing);
+      if (standing.state !== 'scheduled') {
+        this.events.gateLost('begin-submission');
+        return answerFor(standing);
+      }
       if (standing.version !== entry.version) return notDue(standing);
       // The database says not yet: our estimate of its clock was ahead by a moment.
       if (standing.due_in_ms > 0) this.events.earlyRefusal();
@@ -137,6 +140,7 @@ export class BeginSubmissionService {
       this.events.moved({ from: result.from, to: result.to, cause: 'prepare_failed' });
       return { kind: 'held', version: result.version };
     }
+    this.events.gateLost('prepare_failed');
     const standing = await this.arming.standing(instruction.id);
     if (!standing) throw new UnknownPayment(instruction.id);
     return answerFor(standing);

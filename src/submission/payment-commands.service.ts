@@ -32,7 +32,10 @@ export class PaymentCommandsService {
     if (result.kind === 'missing') throw new UnknownPayment(input.paymentId);
     if (result.kind === 'moved') this.events.moved({ from: result.from, to: result.to, cause: 'cancel' });
     const state = result.kind === 'moved' ? result.to : result.state;
-    if (!isFinal(state)) return { kind: 'refused' };
+    if (!isFinal(state)) {
+      this.events.gateLost('cancel');
+      return { kind: 'refused' };
+    }
     this.armed.endAll(input.paymentId, state as FinalState);
     return { kind: 'stopped', state: state as FinalState };
   }
