@@ -64,6 +64,8 @@ export class DueGate {
     private readonly sql: Sql,
     private readonly lease: WorkerLease,
     private readonly clock: DatabaseClock,
+    /** Told how many payments each statement started. */
+    private readonly onStarted: (count: number) => void,
   ) {}
 
   /** The calls of a lane; the first caller's cap makes it. */
@@ -179,6 +181,7 @@ export class DueGate {
       lane.nextAtMs = monotonicMs() + CLOSED_LANE_MS;
       return;
     }
+    this.onStarted(result.moved.size);
     const limit = Math.min(Math.floor(result.available), free);
     // Fewer than could be taken: what is left over cannot be taken as it is, somebody must read it.
     const restIsOdd = result.moved.size < Math.min(limit, wanted.size);

@@ -50,7 +50,9 @@ export class SubmissionEngine {
     this.lease = new WorkerLease(database, () => this.leaseLost(events));
     this.clock = new DatabaseClock(database, (skewMs) => events.skew(skewMs));
     const timer = new DueTimer(this.clock);
-    this.gate = new DueGate(database, this.lease, this.clock);
+    this.gate = new DueGate(database, this.lease, this.clock, (count) =>
+      events.moved({ from: 'scheduled', to: 'submitting', cause: 'begin-submission', count }),
+    );
     this.pacer = new CompletionPacer(this.armed, () => this.gate.isBusy());
     const arming = new ArmingService(database, providers, cipher, (id, code) =>
       events.prepareFailed(id, code),

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { SubmissionEvents } from '../../src/submission/submission-events.js';
 import { armedFor, EngineRig, pair, type TestEngine } from '../support/engine.js';
 
 let rig: EngineRig;
@@ -129,5 +130,19 @@ describe('300 payments due at one instant', () => {
     expect((await rig.simulator.early()).count).toBe(0);
     expect(one.engine.gauges()).toMatchObject({ armed: 0, waiting: 0, results: 0 });
     expect(await rig.breaches()).toEqual([]);
+  });
+
+  it('are counted move by move as their history says', async () => {
+    const told = new Map<string, number>();
+    for (const { args } of one.events.of('moved')) {
+      const { from, to, cause, count = 1 } = args[0] as Parameters<SubmissionEvents['moved']>[0];
+      const edge = `${from}>${to}:${cause}`;
+      told.set(edge, (told.get(edge) ?? 0) + count);
+    }
+    const stored = await rig.db.query<{ edge: string; count: number }>(
+      `SELECT from_state || '>' || to_state || ':' || cause AS edge, count(*)::integer AS count
+         FROM payment_transition WHERE actor LIKE 'worker:%' OR actor = 'temporal' GROUP BY 1`,
+    );
+    expect(Object.fromEntries(told)).toEqual(Object.fromEntries(stored.map((r) => [r.edge, r.count])));
   });
 });
