@@ -1,0 +1,45 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Rig } from '../support/rig.js';
+
+let rig: Rig;
+beforeAll(async () => {
+  rig = await Rig.start();
+});
+afterAll(() => rig.stop());
+
+it('a lane of 20 a second with 300 due at one instant: its rate, in order, armed once, 50 cancelled while they wait', async () => {
+  await rig.sql('UPDATE lane SET rate = 20, burst = 5, tokens = 5');
+  const due = rig.secondAfter(15_000);
+  // Ten groups, a millisecond apart, so that there is an order to keep.
+  const groups: string[][] = [];
+  for (let g = 0; g < 10; g++) groups.push(await rig.scheduleMany(30, due + g));
+  await rig.at(due, 2_000);
+  const waiting = groups.slice(-2).flat().slice(0, 50);
+  const answers = await Promise.all(waiting.map((id) => rig.cancel(id)));
+  expect(answers.map((a) => a.status)).toEqual(waiting.map(() => 200));
+  const all = groups.flat();
+  await rig.untilFinal(all, due);
+  const paid = all.filter((id) => !waiting.includes(id));
+  await rig.judge(paid, waiting);
+
+  const charges = (await rig.provider.allEffects()).charges;
+  const arrival = new Map(charges.map((c) => [c.reference.split('/')[0] ?? '', c.receivedAt]));
+  const times = [...arrival.values()].sort((a, b) => a - b);
+  const inOneSecond = Math.max(...times.map((t, i) => times.slice(i).filter((u) => u < t + 1_000).length));
+  console.log(`slow lane: ${times.length} charges, most in one second ${inOneSecond}`);
+  // 20 tokens and a burst of 5; the provider's clock is not the database's, so a few more may fall together.
+  expect(inOneSecond).toBeLessThanOrEqual(28);
+
+  const groupTimes = groups.map((ids) => ids.flatMap((id) => arrival.get(id) ?? []));
+  for (let g = 0; g + 2 < groupTimes.length; g++) {
+    // A whole group is sent before the one after the next begins.
+    const last = Math.max(...(groupTimes[g] ?? []));
+    const later = groupTimes[g + 2] ?? [];
+    if (later.length > 0) expect(last).toBeLessThan(Math.min(...later));
+  }
+  const [row] = await rig.sql<{ woken: number }>(
+    'SELECT count(*)::int AS woken FROM payment WHERE id = ANY ($1) AND last_woken_at IS NOT NULL',
+    [paid],
+  );
+  expect(row?.woken).toBe(0);
+});
