@@ -185,15 +185,44 @@ export async function writeSetting(sql: Sql, name: string, value: string): Promi
   await sql.query(WRITE_SETTING, [name, value]);
 }
 
-const REPUBLISH: Statement = {
-  name: 'sweep-republish',
+const REPUBLISH_STARTED: Statement = {
+  name: 'sweep-republish-started',
   text: `INSERT INTO outbox (kind, payment_id, due_at)
     SELECT 'start', p.id, p.execute_at FROM payment p
-     WHERE p.state IN ('scheduled', 'held', 'submitting', 'submitted', 'unknown', 'needs_review')
-       AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.payment_id = p.id AND o.kind = 'start')`,
+     WHERE p.state IN ('held', 'submitting', 'submitted', 'unknown', 'needs_review')`,
 };
+const LANES: Statement = { name: 'sweep-lanes', text: `SELECT lane FROM lane ORDER BY lane` };
+const REPUBLISH_SCHEDULED: Statement = {
+  name: 'sweep-republish-scheduled',
+  text: `WITH chunk AS (
+  SELECT p.id, p.execute_at FROM payment p
+   WHERE p.state = 'scheduled' AND p.lane = $1 AND (p.execute_at, p.id) > ($2::timestamptz, $3)
+   ORDER BY p.execute_at, p.id LIMIT $4),
+o AS (INSERT INTO outbox (kind, payment_id, due_at) SELECT 'start', id, execute_at FROM chunk)
+SELECT id, execute_at FROM chunk ORDER BY execute_at, id`,
+};
+const CHUNK = 5_000;
 
-/** Asks for a new workflow of every open payment; the relay starts them soonest due first. @returns how many. */
+/**
+ * Asks for a new workflow of every open payment, soonest due first (index payment_due), in commits
+ * of a few thousand. Twice: the second request finds a run that exists. @returns how many.
+ */
 export async function republishOpen(sql: Sql): Promise<number> {
-  return (await sql.query(REPUBLISH)).rowCount;
+  let count = (await sql.query(REPUBLISH_STARTED)).rowCount;
+  const lanes = await sql.query<{ lane: string }>(LANES);
+  for (const { lane } of lanes.rows) {
+    let last = { id: '', execute_at: '-infinity' };
+    for (;;) {
+      const { rows } = await sql.query<typeof last>(REPUBLISH_SCHEDULED, [
+        lane,
+        last.execute_at,
+        last.id,
+        CHUNK,
+      ]);
+      count += rows.length;
+      last = rows.at(-1) ?? last;
+      if (rows.length < CHUNK) break;
+    }
+  }
+  return count;
 }

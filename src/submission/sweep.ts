@@ -144,15 +144,15 @@ export class Sweep {
     this.events.restarted(1);
   }
 
-  /** Another namespace id: Temporal lost its data. Every open payment is published again. */
+  /**
+   * Another namespace id: Temporal lost its data. Every open payment is published again. Two sweeps
+   * may do it at once; a start that exists already is success.
+   */
   private async rebuildAfterWipe(): Promise<void> {
     const id = await this.starter.namespaceId();
     const known = await readSetting(this.database, NAMESPACE_SETTING);
     if (known === id) return;
-    await this.database.transaction(async (tx) => {
-      if (!(await lockSweep(tx))) return;
-      if (known !== null) this.events.restarted(await republishOpen(tx));
-      await writeSetting(tx, NAMESPACE_SETTING, id);
-    });
+    if (known !== null) this.events.restarted(await republishOpen(this.database));
+    await writeSetting(this.database, NAMESPACE_SETTING, id);
   }
 }
