@@ -40,7 +40,12 @@ export function openApiDocument(app: NestFastifyApplication): OpenAPIObject {
       .setVersion('1')
       .addServer('/')
       .addTag('payments', 'Create, follow and steer payments.')
-      .addBearerAuth({ type: 'http', scheme: 'bearer', description: 'An API key: ps_live_… or ps_test_….' })
+      .addBearerAuth({
+        type: 'http',
+        scheme: 'bearer',
+        bearerFormat: 'API key',
+        description: 'An API key: ps_live_… or ps_test_….',
+      })
       .build(),
     { standardSchemaConverter: toJsonSchema, operationIdFactory: (_controller, method) => method },
   );
@@ -50,8 +55,13 @@ export function openApiDocument(app: NestFastifyApplication): OpenAPIObject {
     schemas: { ...document.components?.schemas, ...(problem.components as object) },
   };
   for (const path of Object.values(document.paths)) {
-    for (const operation of Object.values(path as Record<string, unknown>))
-      writeRefusals(operation as Operation);
+    for (const operation of Object.values(path as Record<string, Operation>)) {
+      writeRefusals(operation);
+      // The package calls every body required.
+      if (operation.requestBody && takesNoMembers(operation.requestBody)) {
+        operation.requestBody.required = false;
+      }
+    }
   }
   return document;
 }
@@ -65,6 +75,11 @@ function toJsonSchema(
     target: 'draft-2020-12',
     io: schemaType,
     unrepresentable: 'throw',
+    // zod leaves out the examples of a schema that transforms its input; ours are examples of input.
+    override: ({ zodSchema, jsonSchema }) => {
+      const examples = z.globalRegistry.get(zodSchema)?.['examples'];
+      if (Array.isArray(examples)) jsonSchema.examples ??= examples;
+    },
   }) as JsonSchema;
   const { $schema: _dialect, $defs = {}, ...root } = json;
   const components: Record<string, unknown> = {};
@@ -84,7 +99,17 @@ function rerooted<T>(value: T): T {
   return JSON.parse(JSON.stringify(value).replaceAll('"#/$defs/', '"#/components/schemas/')) as T;
 }
 
+interface RequestBody {
+  required?: boolean;
+  readonly content?: Readonly<Record<string, { readonly schema?: { readonly $ref?: string } }>>;
+}
+
+function takesNoMembers({ content }: RequestBody): boolean {
+  return content?.['application/json']?.schema?.$ref === '#/components/schemas/NoMembers';
+}
+
 interface Operation {
+  requestBody?: RequestBody;
   [REFUSALS_EXTENSION]?: readonly ProblemCode[];
   responses?: Record<string, unknown>;
 }
