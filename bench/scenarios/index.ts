@@ -1,0 +1,21 @@
+import type { Scenario } from '../scenario.js';
+import { burst } from './burst.scenario.js';
+import { creates } from './creates.scenario.js';
+import { lane } from './lane.scenario.js';
+import { memory } from './memory.scenario.js';
+import type { ScenarioName } from './scenario-names.js';
+import { steady } from './steady.scenario.js';
+import { workerKilled } from './worker-killed.scenario.js';
+
+const SCENARIOS: Readonly<Record<ScenarioName, Scenario>> = {
+  steady,
+  burst,
+  'worker-killed': workerKilled,
+  creates,
+  memory,
+  lane,
+};
+
+export function scenarioOf(name: ScenarioName): Scenario {
+  return SCENARIOS[name];
+}

@@ -1,0 +1,3 @@
+/** Every scenario, in the order of a whole run. */
+export const SCENARIO_NAMES = ['steady', 'burst', 'worker-killed', 'creates', 'memory', 'lane'] as const;
+export type ScenarioName = (typeof SCENARIO_NAMES)[number];
