@@ -88,7 +88,8 @@ export class LocalStack {
 
   /** Why the start was given up; null while it was not. */
   get failure(): unknown {
-    return this.#ending.signal.aborted ? this.#ending.signal.reason : null;
+    const reason: unknown = this.#ending.signal.reason;
+    return this.#ending.signal.aborted ? reason : null;
   }
 
   /** Gives up a start that is under way; its steps end soon. The first reason counts. */
