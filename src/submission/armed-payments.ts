@@ -34,7 +34,7 @@ export class ArmedEntry {
   pending = 0;
   /** Provider calls under way for this entry. */
   firing = 0;
-  /** A call reserved by the due gate, until the submit gives it back. */
+  /** A call of this lane that the due gate reserved, until a submit takes it over. */
   reserved: LaneCalls | null = null;
   /** When the gate granted the start (monotonic ms); null before. */
   grantedAtMs: number | null = null;
@@ -66,7 +66,14 @@ export class ArmedEntry {
     return `${this.paymentId}/${this.version}`;
   }
 
-  /** Gives the reserved call back. Twice: nothing. */
+  /** Hands the reserved call to a submit, which gives it back. False when there is none. */
+  takeReserved(): boolean {
+    const isReserved = this.reserved !== null;
+    this.reserved = null;
+    return isReserved;
+  }
+
+  /** Gives a reserved call back that no submit took. Twice: nothing. */
   freeCall(): void {
     this.reserved?.free();
     this.reserved = null;

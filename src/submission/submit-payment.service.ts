@@ -115,19 +115,18 @@ export class SubmitPaymentService {
     calls: LaneCalls,
     since: number,
   ): Promise<SubmitPaymentAnswer | null> {
-    while (entry.reserved === null && !calls.take()) {
-      await Promise.race([calls.nextFree(), pause(LOOK_LATE_MS), entry.aborted]);
+    // Two submits may share an entry: the reservation is one's, the other takes a call of its own.
+    if (!entry.takeReserved()) {
+      while (!calls.take()) await Promise.race([calls.nextFree(), pause(LOOK_LATE_MS), entry.aborted]);
     }
-    entry.reserved ??= calls;
-    let claim: Claim | null;
     try {
-      claim = await this.claimer.claim(provider, entry.paymentId);
+      const claim = await this.claimer.claim(provider, entry.paymentId);
       if (claim) {
         const state = await this.call(entry, claim);
         if (state) return this.answerFor(state.state, state.waitMs);
       }
     } finally {
-      entry.freeCall();
+      calls.free();
     }
     const standing = await this.arming.standing(entry.paymentId);
     if (!standing) throw new UnknownPayment(entry.paymentId);
