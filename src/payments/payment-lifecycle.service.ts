@@ -1,5 +1,6 @@
 import { DomainError } from '../domain/domain-error.js';
 import { instantToPostgres } from '../domain/instant.js';
+import { cancelTotal, gateLostTotal, transitionsTotal, type CancelResult } from '../metrics/metrics.js';
 import type { OutboxNudge } from '../outbox/outbox-nudge.js';
 import { OutcomeUnknown, StorageUnavailable } from '../persistence/database-errors.js';
 import type { Sql } from '../persistence/database.js';
@@ -39,12 +40,20 @@ export class PaymentLifecycle {
 
   /** Stops a payment before submission start. Twice: the second call finds it cancelled. */
   async cancel(target: CommandTarget): Promise<PaymentRow> {
-    return this.command('cancel', target, { rule: 'T5', announce: 'cancel' });
+    try {
+      const { row, moved } = await this.command('cancel', target, { rule: 'T5', announce: 'cancel' });
+      const found = row.state === 'expired' ? 'expired' : 'already_cancelled';
+      cancelTotal.add({ result: moved ? 'cancelled' : found });
+      return row;
+    } catch (error) {
+      if (error instanceof DomainError && isCancelResult(error.code)) cancelTotal.add({ result: error.code });
+      throw error;
+    }
   }
 
   /** Keeps a payment from running until it is released. Twice: the second call finds it held. */
   async hold(target: CommandTarget): Promise<PaymentRow> {
-    return this.command('hold', target, { rule: 'T3', cause: 'hold', announce: 'wake' });
+    return (await this.command('hold', target, { rule: 'T3', cause: 'hold', announce: 'wake' })).row;
   }
 
   /**
@@ -52,7 +61,7 @@ export class PaymentLifecycle {
    * `payment_final`, as for every payment found expired. Twice: the second call finds it released.
    */
   async release(target: CommandTarget): Promise<PaymentRow> {
-    return this.command('release', target, { rule: 'T4', announce: 'wake' });
+    return (await this.command('release', target, { rule: 'T4', announce: 'wake' })).row;
   }
 
   /**
@@ -79,19 +88,20 @@ export class PaymentLifecycle {
       }),
     );
     refuseTimes(judged.verdict);
-    return this.command('reschedule', target, {
+    const { row: rescheduled } = await this.command('reschedule', target, {
       rule: 'T2',
       newExecuteAt: judged.execute_at,
       newNotAfter: judged.not_after,
       announce: 'wake',
     });
+    return rescheduled;
   }
 
   private async command(
     command: Command,
     target: CommandTarget,
     rule: Pick<MoveRequest, 'rule' | 'cause' | 'announce' | 'newExecuteAt' | 'newNotAfter'>,
-  ): Promise<PaymentRow> {
+  ): Promise<{ readonly row: PaymentRow; readonly moved: boolean }> {
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const result = await move(this.db, {
         ...rule,
@@ -103,10 +113,12 @@ export class PaymentLifecycle {
       if (result.kind === 'missing') throw new DomainError('not_found');
       if (result.kind === 'moved') {
         this.outbox.nudge();
-        return this.readAfterMove(target);
+        transitionsTotal.add({ from: result.from, to: result.to, cause: command });
+        return { row: await this.readAfterMove(target), moved: true };
       }
+      gateLostTotal.add({ cause: command });
       const found = await this.standingOf(command, target);
-      if (found !== 'again') return found;
+      if (found !== 'again') return { row: found, moved: false };
     }
     throw new DomainError('overloaded');
   }
@@ -153,6 +165,7 @@ export class PaymentLifecycle {
     });
     if (result.kind !== 'moved') return;
     this.outbox.nudge();
+    transitionsTotal.add({ from: result.from, to: result.to, cause: 'expire' });
     throw new DomainError('payment_final', { state: result.to, version: result.version });
   }
 
@@ -166,6 +179,18 @@ export class PaymentLifecycle {
     }
     throw new Error('a moved payment is there');
   }
+}
+
+const REFUSED_CANCELS = [
+  'submission_started',
+  'payment_final',
+  'version_mismatch',
+  'recovery_hold',
+  'not_found',
+] as const satisfies readonly CancelResult[];
+
+function isCancelResult(code: string): code is (typeof REFUSED_CANCELS)[number] {
+  return (REFUSED_CANCELS as readonly string[]).includes(code);
 }
 
 function refuseStale(target: CommandTarget, row: PaymentRow): void {

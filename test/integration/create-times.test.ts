@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { FAR_HORIZON, inHours, startTestApi, type Client, type TestApi } from '../support/api.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 
@@ -99,6 +99,35 @@ describe('an offset', () => {
     const second = await client.create({ execute_at: '2090-10-29T02:30:00+01:00' });
     expect([first.status, second.status]).toEqual([201, 201]);
     expect(Date.parse(second.body.execute_at) - Date.parse(first.body.execute_at)).toBe(3_600_000);
+  });
+});
+
+describe('the time zone of the process', () => {
+  const before = process.env['TZ'];
+  afterEach(() => {
+    if (before === undefined) delete process.env['TZ'];
+    else process.env['TZ'] = before;
+  });
+
+  it.each(['Asia/Tokyo', 'America/New_York', 'UTC'])('changes no instant: %s (TM-04)', async (zone) => {
+    process.env['TZ'] = zone;
+    expect(new Date(0).getHours() === 0).toBe(zone === 'UTC');
+    const made = await client.create({ execute_at: `${year}-07-01T10:00:00Z` });
+    const [row] = await db.query<{ same: boolean }>(
+      `SELECT execute_at = '${year}-07-01 10:00:00+00'::timestamptz AS same FROM payment WHERE id = $1`,
+      [made.body.id],
+    );
+    const read = await client.get(`/v1/payments/${made.body.id}`);
+    expect([row?.same, read.body.execute_at]).toEqual([true, `${year}-07-01T10:00:00.000000Z`]);
+  });
+
+  it('could only matter to a column without zone, and there is none (TM-04)', async () => {
+    const columns = await db.query(
+      `SELECT table_name, column_name FROM information_schema.columns
+        WHERE table_schema = 'public' AND data_type IN ('timestamp without time zone', 'date', 'time without time zone')
+          AND table_name <> 'schema_migration'`,
+    );
+    expect(columns).toEqual([]);
   });
 });
 
