@@ -80,13 +80,13 @@ export class BeginSubmissionService {
       answer = await this.work(entry);
     } catch (error) {
       entry.begins--;
-      this.armed.leave(entry);
+      this.pacer.quit(entry);
       throw error;
     }
     entry.begins--;
     entry.tellStarted(answer);
     if (answer.kind === 'started' || answer.kind === 'stopped') await this.pacer.leave(entry);
-    else this.armed.leave(entry);
+    else this.pacer.quit(entry);
     return answer;
   }
 

@@ -44,10 +44,15 @@ export class CompletionPacer {
   leave(entry: ArmedEntry): Promise<void> {
     return new Promise((resolve) => {
       entry.leaving.push(resolve);
-      if (!this.armed.leave(entry)) return;
-      this.ready.push({ entry, readyAtMs: monotonicMs() });
-      void this.pump();
+      this.quit(entry);
     });
+  }
+
+  /** This activity answers at once. When it was the entry's last one, results that waited for it follow. */
+  quit(entry: ArmedEntry): void {
+    if (!this.armed.leave(entry) || entry.leaving.length === 0) return;
+    this.ready.push({ entry, readyAtMs: monotonicMs() });
+    void this.pump();
   }
 
   private mustWait(readyAtMs: number): boolean {

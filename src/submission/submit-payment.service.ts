@@ -61,13 +61,13 @@ export class SubmitPaymentService {
       answer = await this.work(entry);
     } catch (error) {
       entry.submits--;
-      this.armed.leave(entry);
+      this.pacer.quit(entry);
       throw error;
     }
     entry.submits--;
     if (answer.kind === 'stopped') this.armed.endAll(entry.paymentId, answer.state);
     if (isPaced(answer)) await this.pacer.leave(entry);
-    else this.armed.leave(entry);
+    else this.pacer.quit(entry);
     return answer;
   }
 
