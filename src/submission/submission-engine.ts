@@ -18,6 +18,9 @@ import { WorkerLease } from './worker-lease.js';
 
 /** A draining worker keeps what is due this soon; the rest goes to another one at once. */
 const DRAIN_KEEP_MS = 5_000;
+/** Who is due for longer waits for its lane, and can do that elsewhere. */
+const DRAIN_OVERDUE_MS = 2_000;
+const DRAIN_AGAIN_MS = 500;
 /** Shortest life that a provider publishes is 30 min; without a word it counts as this. */
 const UNPUBLISHED_LIFE_MS = 15 * 60_000;
 const FOREVER_MS = 100 * 365 * 86_400_000;
@@ -43,6 +46,7 @@ export class SubmissionEngine {
   private readonly armed = new ArmedPayments();
   private readonly gate: DueGate;
   private readonly pacer: CompletionPacer;
+  private draining: NodeJS.Timeout | null = null;
   readonly services: PaymentServices;
 
   constructor(parts: EngineParts) {
@@ -109,14 +113,22 @@ export class SubmissionEngine {
 
   /** Takes nothing new; what is due soon stays and runs, the rest goes to another worker at once. */
   drain(): void {
-    const soon = this.clock.nowMs() + DRAIN_KEEP_MS;
-    const keep = (dueAtMs: number | null): boolean => dueAtMs !== null && dueAtMs < soon;
+    this.handOn();
+    this.draining ??= setInterval(() => this.handOn(), DRAIN_AGAIN_MS);
+    this.draining.unref();
+  }
+
+  private handOn(): void {
+    const now = this.clock.nowMs();
+    const keep = (dueAtMs: number | null): boolean =>
+      dueAtMs !== null && dueAtMs < now + DRAIN_KEEP_MS && dueAtMs > now - DRAIN_OVERDUE_MS;
     this.armed.drain((entry) => keep(entry.dueAtMs));
     this.gate.drop((entry) => entry.firing === 0 && !keep(entry.dueAtMs));
   }
 
   /** After the last activity ended: gives the lease back, so that nobody waits for it. */
   async stop(): Promise<void> {
+    if (this.draining) clearInterval(this.draining);
     this.clock.stop();
     await this.lease.end();
   }
