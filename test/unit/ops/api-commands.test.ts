@@ -243,7 +243,7 @@ describe('create', () => {
   it('tells how to repeat a lost --in, since another time is another request', async () => {
     reply = 'hang up';
     const { err } = await create('--in', '10s');
-    const sent = (seen[0]?.body as { execute_at: string }).execute_at;
+    const sent = (seen.at(0)?.body as { execute_at?: string } | undefined)?.execute_at;
     expect(err).toContain(`--execute-at ${sent} instead of --in`);
   });
 });
