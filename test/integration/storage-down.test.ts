@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Database } from '../../src/persistence/database.js';
 import { startTestApi, validCreate, type ApiAnswer, type Client, type TestApi } from '../support/api.js';
@@ -134,6 +135,50 @@ describe('when the server ends every connection', () => {
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'behind-proxy'`,
     );
     await expect.poll(async () => (await client.create()).status).toBe(201);
+  });
+});
+
+describe('with a pool of two connections', () => {
+  it('20 creates and 20 cancels at once all end, and the pool is as before (PG-02)', async () => {
+    const small = db.connect('small-pool', 2);
+    const narrow = await startTestApi({ database: small, keys: api.keys });
+    try {
+      const at = narrow.as(client.key);
+      const made = await Promise.all(Array.from({ length: 20 }, () => at.create()));
+      expect(made.map((a) => a.status)).toEqual(made.map(() => 201));
+      const cancelled = await Promise.all(made.map((a) => at.post(`/v1/payments/${a.body.id}/cancel`)));
+      expect(cancelled.map((a) => a.status)).toEqual(made.map(() => 200));
+      expect(small.connections()).toMatchObject({ waiting: 0 });
+    } finally {
+      await narrow.close();
+    }
+  });
+
+  it('both of which wait for a lock, others get 503 or their turn, and nothing hangs (PG-02)', async () => {
+    const small = db.connect('blocked-pool', 2);
+    const narrow = await startTestApi({ database: small, keys: api.keys });
+    try {
+      const at = narrow.as(client.key);
+      const ids = (await Promise.all([at.create(), at.create()])).map((a) => a.body.id as string);
+      // A session of its own: the product's would end an idle transaction before the waits are over.
+      const holder = new pg.Client({ connectionString: db.url });
+      await holder.connect();
+      try {
+        await holder.query('BEGIN');
+        await holder.query('SELECT 1 FROM payment WHERE id = ANY($1) FOR UPDATE', [ids]);
+        const cancels = ids.map((id) => at.post(`/v1/payments/${id}/cancel`));
+        await expect.poll(() => small.connections()).toMatchObject({ total: 2, idle: 0 });
+        const others = await Promise.all([at.create(), at.create(), at.create()]);
+        for (const other of others) if (other.status !== 201) expectUnavailable(other);
+        for (const refused of await Promise.all(cancels)) expectUnavailable(refused);
+      } finally {
+        await holder.end();
+      }
+      for (const id of ids) expect((await at.post(`/v1/payments/${id}/cancel`)).status).toBe(200);
+      expect(small.connections()).toMatchObject({ waiting: 0 });
+    } finally {
+      await narrow.close();
+    }
   });
 });
 
