@@ -21,6 +21,8 @@ export class CompletionPacer {
   private youngCalls = 0;
   private lastLateCallAtMs = -Infinity;
   private pumping = false;
+  /** When the next pair may go (monotonic ms); kept from one queue to the next, or bursts are not paced. */
+  private nextAtMs = -Infinity;
 
   constructor(
     private readonly armed: ArmedPayments,
@@ -64,13 +66,12 @@ export class CompletionPacer {
   private async pump(): Promise<void> {
     if (this.pumping) return;
     this.pumping = true;
-    let next = monotonicMs();
     for (let head = this.ready[0]; head; head = this.ready[0]) {
       while (this.mustWait(head.readyAtMs)) await pause(LOOK_AGAIN_MS);
       const now = monotonicMs();
-      if (next > now) await pause(next - now);
+      if (this.nextAtMs > now) await pause(this.nextAtMs - now);
       // At most 20 ms of unused time is caught up, so a pause does not end in a burst.
-      next = Math.max(next, now - 20) + 1000 / PAIRS_PER_SECOND;
+      this.nextAtMs = Math.max(this.nextAtMs, now - 20) + 1000 / PAIRS_PER_SECOND;
       this.ready.shift();
       for (const resolve of head.entry.leaving) resolve();
     }
