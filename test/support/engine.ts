@@ -248,6 +248,10 @@ export class EngineRig {
     return rows.map((row) => row.reason);
   }
 
+  async workerIds(): Promise<readonly string[]> {
+    return (await this.db.query<{ id: string }>(`SELECT id FROM worker`)).map((row) => row.id);
+  }
+
   /** As the owner with the triggers of payments off: a state that no program may write. */
   async plant(text: string): Promise<void> {
     await this.db.query(
