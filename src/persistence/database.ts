@@ -44,13 +44,15 @@ const types = {
   getTypeParser: ((oid: number, format?: 'text' | 'binary') => {
     if (oid === INT8) return (text: string) => BigInt(text);
     if (oid === TIMESTAMPTZ) return (text: string) => text;
-    return pg.types.getTypeParser(oid, format as 'text');
+    return pg.types.getTypeParser(oid, format as 'text') as (text: string) => unknown;
   }) as typeof pg.types.getTypeParser,
 };
 
 /** SQLSTATE classes in which the connection or the server is gone or shutting down. */
 const CONNECTION_STATES = /^(08|57P0|53|25P03)/;
 const LOCK_NOT_AVAILABLE = '55P03';
+/** The statement's own time limit: it was rolled back, nothing of it stands. */
+const QUERY_CANCELED = '57014';
 
 function sqlState(error: unknown): string | null {
   const code = (error as { code?: unknown } | null)?.code;
@@ -166,6 +168,11 @@ async function run<R>(
   } catch (error) {
     if (sqlState(error) === LOCK_NOT_AVAILABLE) {
       throw new LockTimeout(`statement ${statement.name} waited too long for a lock`, { cause: error });
+    }
+    if (sqlState(error) === QUERY_CANCELED) {
+      throw new StorageUnavailable(`statement ${statement.name} took too long and was undone`, {
+        cause: error,
+      });
     }
     if (isConnectionFault(error)) {
       throw new OutcomeUnknown(`the answer to statement ${statement.name} was lost`, { cause: error });
