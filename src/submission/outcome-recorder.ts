@@ -47,8 +47,7 @@ export class OutcomeRecorder {
       try {
         const recorded = await this.records.add(outcome);
         if (recorded.kind === 'recorded') this.tellMoved(recorded, outcome);
-        // A first try whose answer was lost may have recorded it: then this is our own outcome.
-        else if (tries === 1) await this.fileLate(outcome);
+        else if (await fileLateAnswer(this.sql, outcome)) this.events.lateAnswer(outcome.paymentId);
         return recorded;
       } catch (error) {
         if (tries >= RECORD_TRIES) throw error;
@@ -68,11 +67,6 @@ export class OutcomeRecorder {
   /** T11 or T12 for a payment whose attempts were all proven not sent. @returns true when it moved. */
   tryAgain(lane: string, id: string): Promise<boolean> {
     return this.again.add({ lane, id });
-  }
-
-  private async fileLate(outcome: Outcome): Promise<void> {
-    this.events.lateAnswer(outcome.paymentId);
-    await fileLateAnswer(this.sql, outcome);
   }
 
   private tellMoved(recorded: Extract<Recorded, { kind: 'recorded' }>, outcome: Outcome): void {

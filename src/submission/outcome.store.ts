@@ -96,7 +96,7 @@ opened AS (
   SELECT id, tenant_id, 'key_mismatch', clock_timestamp() + interval '4 hours' FROM moved
    WHERE to_state = 'needs_review'
   ON CONFLICT DO NOTHING)
-SELECT k.payment_id, k.verdict, k.wait_ms, coalesce(m.to_state, 'submitting') AS state
+SELECT k.payment_id, k.generation, k.no, k.verdict, k.wait_ms, coalesce(m.to_state, 'submitting') AS state
   FROM closed k LEFT JOIN moved m ON m.id = k.payment_id`,
 };
 
@@ -136,6 +136,8 @@ export async function recordOutcomes(
   const results = outcomes.map((o) => o.result);
   const { rows } = await sql.query<{
     payment_id: string;
+    generation: number;
+    no: number;
     verdict: string;
     wait_ms: number;
     state: PaymentState;
@@ -156,9 +158,11 @@ export async function recordOutcomes(
     results.map((r) => r.observed.amountMinor),
     results.map((r) => r.observed.currency),
   ]);
-  const byId = new Map(rows.map((r) => [r.payment_id, r]));
+  // By attempt: a late answer and the next attempt's may come in one batch.
+  const keyOf = (id: string, generation: number, no: number): string => `${id}/${generation}/${no}`;
+  const closed = new Map(rows.map((r) => [keyOf(r.payment_id, r.generation, r.no), r]));
   return outcomes.map((o) => {
-    const row = byId.get(o.paymentId);
+    const row = closed.get(keyOf(o.paymentId, o.generation, o.no));
     return row
       ? { kind: 'recorded', state: row.state, waitMs: row.wait_ms, sent: row.verdict !== 'not_sent' }
       : { kind: 'late' };
@@ -169,13 +173,22 @@ const FILE_LATE: Statement = {
   name: 'file-late-answer',
   text: `INSERT INTO evidence (payment_id, tenant_id, generation, attempt_no, source, kind, code, provider_ref,
       status, observed_amount, observed_currency)
-    SELECT p.id, p.tenant_id, $2, $3, 'late_answer', $4, $5, $6, $7, $8, $9 FROM payment p WHERE p.id = $1`,
+    SELECT p.id, p.tenant_id, $2, $3, 'late_answer', $4, $5, $6, $7, $8, $9 FROM payment p
+     WHERE p.id = $1
+       AND NOT EXISTS (SELECT 1 FROM submission_attempt a WHERE a.payment_id = p.id AND a.generation = $2
+             AND a.no = $3 AND a.owner = $10 AND a.result_class = $4 AND a.code = $5)
+       AND NOT EXISTS (SELECT 1 FROM evidence e WHERE e.payment_id = p.id AND e.generation = $2
+             AND e.attempt_no = $3 AND e.source = 'late_answer')`,
 };
 
-/** Files the answer of an attempt that was closed meanwhile: evidence for inquiry and people. */
-export async function fileLateAnswer(sql: Sql, outcome: Outcome): Promise<void> {
+/**
+ * Files the answer of an attempt that was closed meanwhile: evidence for inquiry and people.
+ * @returns false when the attempt was closed with this very answer (the commit whose answer was
+ * lost was our own), or when the answer is filed already. Twice: once.
+ */
+export async function fileLateAnswer(sql: Sql, outcome: Outcome): Promise<boolean> {
   const { result } = outcome;
-  await sql.query(FILE_LATE, [
+  const { rowCount } = await sql.query(FILE_LATE, [
     outcome.paymentId,
     outcome.generation,
     outcome.no,
@@ -185,7 +198,9 @@ export async function fileLateAnswer(sql: Sql, outcome: Outcome): Promise<void> 
     result.status,
     result.observed.amountMinor,
     result.observed.currency,
+    outcome.owner,
   ]);
+  return rowCount === 1;
 }
 
 const ABANDON: Statement = {

@@ -61,6 +61,7 @@ export interface Attempt {
 /** A database, a simulator and as many engines as a test wants. */
 export class EngineRig {
   private readonly engines: TestEngine[] = [];
+  private readonly databases: TappedDatabase[] = [];
 
   private constructor(
     readonly db: TestDatabase,
@@ -79,11 +80,7 @@ export class EngineRig {
 
   /** Starts another worker's engine on this database and simulator. */
   async engine(options: EngineOptions = {}): Promise<TestEngine> {
-    const database = new TappedDatabase({
-      url: this.db.url,
-      poolSize: options.poolSize ?? 10,
-      applicationName: `engine-${this.engines.length + 1}`,
-    });
+    const database = this.tapped(`engine-${this.engines.length + 1}`, options.poolSize);
     options.prepare?.(database);
     const provider = new TappedProvider(
       new SimulatedProvider({
@@ -104,6 +101,13 @@ export class EngineRig {
     const made = { engine, services: engine.services, database, provider, events };
     this.engines.push(made);
     return made;
+  }
+
+  /** Another way to this database that a test can tap; closed with the rig. */
+  tapped(applicationName: string, poolSize = 10): TappedDatabase {
+    const database = new TappedDatabase({ url: this.db.url, poolSize, applicationName });
+    this.databases.push(database);
+    return database;
   }
 
   /** Another lane. @returns its name. */
@@ -265,11 +269,11 @@ export class EngineRig {
   }
 
   async stop(): Promise<void> {
-    for (const { engine, provider, database } of this.engines) {
+    for (const { engine, provider } of this.engines) {
       await engine.stop().catch(() => undefined);
       await provider.close();
-      await database.close();
     }
+    for (const database of this.databases) await database.close();
     await this.simulator.stop();
     await this.db.drop();
   }
