@@ -12,14 +12,18 @@ export default defineConfig({
     environment: 'node',
     // Worker threads crash with Temporal's native core.
     pool: 'forks',
+    // Two cores are what every machine has. More files at once would share them and run into time-outs.
     maxWorkers: 2,
     setupFiles: ['reflect-metadata'],
     projects: [
-      tier('unit'),
+      // Some start programs of their own, which takes seconds on a busy machine.
+      tier('unit', { testTimeout: 20_000, hookTimeout: 20_000 }),
       tier('replay', slow),
       // The time-skipping server's clock is global: one file after the other.
       tier('workflow', { ...slow, fileParallelism: false }),
+      // A database per file: two files at once do not meet.
       tier('integration', { ...slow, globalSetup: ['test/support/postgres.setup.ts'] }),
+      // A whole stack per file: two of them starve each other of the time that due payments need.
       tier('e2e', { testTimeout: 120_000, hookTimeout: 180_000, fileParallelism: false }),
     ],
   },

@@ -1,7 +1,8 @@
 // Writes the generated pages: docs/openapi.json and docs/state-machine.md. Needs a build; asks
 // neither a database nor a provider. Usage: npm run build && npm run docs
+// With --check it writes nothing, and fails when a page differs from what the code says.
 import 'reflect-metadata';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const root = new URL('../', import.meta.url);
@@ -24,8 +25,15 @@ const app = await createApiApp({
   providers: registryOf([]),
   outbox: { nudge: () => undefined },
 });
+const checkOnly = process.argv.includes('--check');
 const write = (name, text) => {
   const file = fileURLToPath(new URL(`docs/${name}`, root));
+  if (checkOnly) {
+    if (existsSync(file) && readFileSync(file, 'utf8') === text) return;
+    console.log(`docs/${name} is not what the code says. Run npm run build && npm run docs, and commit it.`);
+    process.exitCode = 1;
+    return;
+  }
   writeFileSync(file, text);
   console.log(`wrote docs/${name}`);
 };
