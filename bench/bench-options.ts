@@ -35,8 +35,8 @@ function scenarioName(text: string, previous: readonly ScenarioName[]): readonly
 }
 
 /**
- * Reads the command line.
- * @returns null when it was wrong or asked for help; commander has said so by then.
+ * Reads the command line (`process.argv`).
+ * @throws CommanderError when it was wrong or asked for help; it has been printed by then.
  */
 export function readBenchOptions(argv: readonly string[]): BenchOptions {
   const command = new Command('bench')
@@ -54,7 +54,7 @@ export function readBenchOptions(argv: readonly string[]): BenchOptions {
       'after',
       '\nExample: npm run bench -- burst steady --temporal postgres --report docs/benchmarks.md',
     );
-  command.parse([...argv]);
+  command.exitOverride().parse([...argv]);
   const chosen = command.processedArgs[0] as readonly ScenarioName[];
   const options = command.opts<{ temporal: TemporalKind; rounds: number; scale: number; report?: string }>();
   return {

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { CommanderError } from 'commander';
 import { isAlive, runners } from '../src/dev/process/process-identity.js';
 import { explain, StackError } from '../src/dev/stack-error.js';
 import { cacheFolder, projectRoot, readStackSettings } from '../src/dev/stack-settings.js';
@@ -83,8 +84,12 @@ async function main(): Promise<number> {
 try {
   process.exitCode = await main();
 } catch (error) {
-  say(explain(error));
-  process.exitCode = 1;
+  // Commander has already printed what was wrong, or the help.
+  if (error instanceof CommanderError) process.exitCode = error.exitCode;
+  else {
+    say(explain(error));
+    process.exitCode = 1;
+  }
 }
 // Everything is stopped; what a library still holds open must not keep the terminal.
 await sleep(0);

@@ -7,7 +7,8 @@ import { armedCount, dueAfterSetUp, settle, setUpPayments } from './payments-due
 /** Payments armed at once in one worker. */
 const ARMED = { dev: 500, postgres: 5_000 } as const;
 const IDLE_S = 10;
-const LOOK_BEFORE_DUE_MS = 1_500;
+/** The workers tell their metrics once a second. */
+const LOOK_BEFORE_DUE_MS = 1_000;
 const MIB = 1_048_576;
 const GROUPS = ['api', 'worker', 'postgres', 'temporal', 'temporal-postgres', 'simulator'] as const;
 
