@@ -1,5 +1,8 @@
+import { readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findPayment } from '../../src/payments/payment.store.js';
+import { startTestServer } from '../support/embedded-postgres.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { databaseTime, insertScheduled, seedLane, seedTenant, testCipher } from '../support/builders.js';
 
@@ -34,6 +37,19 @@ describe('the database of a test file', () => {
     expect(await db.query('SELECT kind FROM outbox WHERE payment_id = $1', [id])).toEqual([
       { kind: 'start' },
     ]);
+  });
+
+  it('comes from a server that leaves the exit code of the run alone, and no folder behind', async () => {
+    const atEnd = () => [process.listeners('beforeExit'), process.listeners('exit')];
+    const before = atEnd();
+    const folders = (): string[] =>
+      readdirSync(tmpdir()).filter((name) => name.startsWith(`payments-test-postgres-${process.pid}-`));
+    const server = await startTestServer();
+    expect(atEnd()).toEqual(before);
+    expect(folders()).toHaveLength(1);
+    await server.stop();
+    await server.stop();
+    expect(folders()).toEqual([]);
   });
 
   it('reports a connection that nobody closed when it is dropped', async () => {

