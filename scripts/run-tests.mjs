@@ -163,6 +163,7 @@ async function runTier(tier, { filters, options }) {
 
 /** Sentences for what the counts do not show; each is one failure. */
 function failuresOfRun(tier, { end, counts, options }) {
+  if (endedBy !== null) return [];
   if (end.timedOut) return [`${tier} did not end within ${seconds(TIER_LIMIT_MS)} and was killed.`];
   const how = end.signal === null ? `with code ${end.code}` : `by ${end.signal}`;
   if (counts === null) return [`${tier}: vitest ended ${how} before it had counted.`];
