@@ -109,7 +109,17 @@ const OPEN_CASE: Statement = {
     VALUES ($1, $2, $3, clock_timestamp() + interval '4 hours') ON CONFLICT DO NOTHING`,
 };
 
-/** T16: people decide. The case row, and the answer that led to it, join the move. */
+const PAUSE_LANE: Statement = {
+  name: 'pause-lane-several-found',
+  text: `UPDATE lane SET paused = true, pause_reason = 'several_found', paused_at = clock_timestamp()
+    WHERE lane = $1 AND NOT paused`,
+};
+
+/**
+ * T16: people decide. The case row, and the answer that led to it, join the move. Several objects
+ * under one reference mean that the account may pay twice: its lane is paused, whoever moved the
+ * payment.
+ */
 export async function escalate(
   database: Database,
   payment: OpenOutcome,
@@ -118,6 +128,8 @@ export async function escalate(
   actor: string,
 ): Promise<MoveResult> {
   return database.transaction(async (tx) => {
+    // The lane comes before the payment in every lock order.
+    if (answer?.kind === 'found_many') await tx.query(PAUSE_LANE, [payment.lane]);
     if (answer) await fileLookup(tx, payment, answer);
     const result = await move(tx, {
       rule: 'T16',
