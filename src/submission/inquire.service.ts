@@ -70,6 +70,14 @@ export class InquireService {
     generation: number,
     providerKey: string,
   ): Promise<LookupAnswer> {
+    let destination: string;
+    try {
+      destination = this.cipher.openDestination({ ...payment, tenant_id: payment.tenantId });
+    } catch (error) {
+      // A hit could not be compared. The ladder goes on, so that people hear of it.
+      this.events.fault('inquire', error);
+      return { kind: 'cannot_tell', code: 'destination_unreadable' };
+    }
     const startedAt = monotonicMs();
     const answer = await provider.lookup({
       providerRef: payment.providerRef,
@@ -80,7 +88,7 @@ export class InquireService {
       expected: {
         amountMinor: payment.amount,
         currency: payment.currency,
-        destination: this.cipher.openDestination({ ...payment, tenant_id: payment.tenantId }),
+        destination,
       },
     });
     this.events.callEnded({

@@ -8,6 +8,7 @@ import {
   SimulatedProvider,
   type SimulatedProviderOptions,
 } from '../../src/providers/simulated/simulated.adapter.js';
+import type { SubmissionCipher } from '../../src/submission/arming.service.js';
 import { SubmissionEngine } from '../../src/submission/submission-engine.js';
 import {
   insertScheduled,
@@ -38,6 +39,8 @@ export interface EngineOptions {
   readonly ladderDivisor?: number;
   readonly provider?: Partial<SimulatedProviderOptions>;
   readonly poolSize?: number;
+  /** What the engine's cipher does otherwise than the real one. */
+  readonly cipher?: Partial<SubmissionCipher>;
   /** Called before the engine starts, to place taps that its start must meet. */
   readonly prepare?: (database: TappedDatabase) => void;
 }
@@ -93,7 +96,12 @@ export class EngineRig {
     const engine = new SubmissionEngine({
       database,
       providers: { get: (name) => (name === provider.name ? provider : undefined) },
-      cipher: testCipher,
+      cipher: {
+        openDestination: (of) => testCipher.openDestination(of),
+        sealParameters: (of) => testCipher.sealParameters(of),
+        openParameters: (of) => testCipher.openParameters(of),
+        ...options.cipher,
+      },
       events: events.sink,
       ladderDivisor: options.ladderDivisor ?? 1_000,
     });
@@ -206,6 +214,11 @@ export class EngineRig {
       [paymentId],
     );
     return row?.passed ?? false;
+  }
+
+  /** The next retry or inquiry of a payment is due now. */
+  async makeDue({ id }: Pick<PaymentRow, 'id'>): Promise<void> {
+    await this.db.query(`UPDATE payment SET next_action_at = clock_timestamp() WHERE id = $1`, [id]);
   }
 
   /** The states a payment went through, oldest first. */

@@ -18,6 +18,11 @@ type Submit = () => Promise<ProviderResult>;
 export class TappedProvider implements PaymentProvider {
   /** Stands around each submit; absent: nothing does. */
   aroundSubmit: ((submit: Submit, attempt: AttemptContext) => Promise<ProviderResult>) | null = null;
+  /** Stands around each lookup; absent: nothing does. */
+  aroundLookup: ((lookup: () => Promise<LookupAnswer>, refs: LookupRefs) => Promise<LookupAnswer>) | null =
+    null;
+  /** A shorter deadline than the worker's, so that a test need not wait 25 s for it. */
+  deadlineMs: number | null = null;
   private underWay = 0;
   /** Most submits under way at one moment. */
   mostUnderWay = 0;
@@ -45,7 +50,8 @@ export class TappedProvider implements PaymentProvider {
     this.submits.push(attempt);
     this.underWay++;
     this.mostUnderWay = Math.max(this.mostUnderWay, this.underWay);
-    const submit = (): Promise<ProviderResult> => this.inner.submit(prepared, attempt);
+    const deadlineMs = this.deadlineMs ?? attempt.deadlineMs;
+    const submit = (): Promise<ProviderResult> => this.inner.submit(prepared, { ...attempt, deadlineMs });
     try {
       return await (this.aroundSubmit ? this.aroundSubmit(submit, attempt) : submit());
     } finally {
@@ -58,7 +64,8 @@ export class TappedProvider implements PaymentProvider {
   }
 
   lookup(refs: LookupRefs): Promise<LookupAnswer> {
-    return this.inner.lookup(refs);
+    const lookup = (): Promise<LookupAnswer> => this.inner.lookup(refs);
+    return this.aroundLookup ? this.aroundLookup(lookup, refs) : lookup();
   }
 
   close(): Promise<void> {
