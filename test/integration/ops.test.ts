@@ -9,6 +9,7 @@ import { seedLane, seedTenant } from '../support/builders.js';
 import { payments, type Ran } from '../support/command-line.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { openAttempt, openGeneration, paymentIn } from '../support/payment-states.js';
+import { startSimulator } from '../support/simulator.js';
 
 let db: TestDatabase;
 let empty: TestDatabase;
@@ -169,6 +170,21 @@ describe('payments doctor', () => {
       temporal: 'failed',
       'provider simulated': 'failed',
     });
+  });
+
+  it('asks the provider for a payment that it cannot have: the address and the credential answer', async () => {
+    const simulator = await startSimulator();
+    const ask = async (key: string): Promise<string | undefined> => {
+      const env = { PAYMENTS_SIMULATOR_URL: simulator.url, PAYMENTS_SIMULATOR_API_KEY: key };
+      const ran = await payments(['doctor', '--json'], environment(env));
+      return (await resultsOf(ran))['provider simulated'];
+    };
+    try {
+      expect(await ask(simulator.apiKeys.A)).toBe('ok');
+      expect(await ask('sk_wrong')).toBe('failed');
+    } finally {
+      await simulator.stop();
+    }
   });
 
   it('goes on without a key file, and shows neither password nor key', async () => {
