@@ -79,7 +79,10 @@ export async function giveUpNotSent(
   return new Set(rows.map((r) => r.id));
 }
 
-/** T15, rule 7 of the submission protocol: every condition is in the statement that acts. */
+/**
+ * T15, rule 7 of the submission protocol: every condition is in the statement that acts. A payment
+ * counts as seen also when an answer that was not understood named its object.
+ */
 const RESEND: Statement = {
   name: 'resend-unknown',
   text: `WITH l AS (${laneTokens('$1', '$2')}),
@@ -89,7 +92,7 @@ c AS (
     FROM payment p ${NEWEST}
     JOIN submission_attempt z ON z.payment_id = p.id AND z.generation = s.generation AND z.no = ${LAST_NO}
    WHERE p.id = $3 AND p.lane = $1 AND p.state = 'unknown' AND ${NO_OPEN_ATTEMPT}
-     AND z.no < ${MAX_ATTEMPTS}
+     AND z.no < ${MAX_ATTEMPTS} AND p.provider_ref IS NULL
      AND clock_timestamp() < s.key_valid_until AND clock_timestamp() < p.not_after
      AND z.result_class <> 'key_mismatch' AND NOT (z.http_status >= 500 AND z.replayed)
      AND ($4::boolean OR EXISTS (SELECT 1 FROM evidence e WHERE e.payment_id = p.id AND e.source = 'lookup'

@@ -216,6 +216,20 @@ export class EngineRig {
     return row?.passed ?? false;
   }
 
+  async isPaused(lane: string): Promise<boolean> {
+    const [row] = await this.db.query<{ paused: boolean }>(`SELECT paused FROM lane WHERE lane = $1`, [lane]);
+    return row?.paused ?? false;
+  }
+
+  /** True when the key of a payment's generation may no longer be used. */
+  async isKeyOver({ id }: Pick<PaymentRow, 'id'>): Promise<boolean> {
+    const [row] = await this.db.query<{ over: boolean | null }>(
+      `SELECT key_valid_until <= clock_timestamp() AS over FROM submission WHERE payment_id = $1`,
+      [id],
+    );
+    return row?.over ?? false;
+  }
+
   /** The next retry or inquiry of a payment is due now. */
   async makeDue({ id }: Pick<PaymentRow, 'id'>): Promise<void> {
     await this.db.query(`UPDATE payment SET next_action_at = clock_timestamp() WHERE id = $1`, [id]);
@@ -279,6 +293,11 @@ export class EngineRig {
   /** What the judge of the tests finds wrong; nothing publishes here, so outbox rows may be old. */
   breaches(except: readonly number[] = []): ReturnType<typeof findBreaches> {
     return findBreaches((text) => this.db.query(text), { except: [14, ...except] });
+  }
+
+  /** The same for one payment, where others of the test were planted. */
+  async breachesOf(paymentId: string): Promise<Awaited<ReturnType<typeof findBreaches>>> {
+    return (await this.breaches()).filter((breach) => breach.paymentId === paymentId);
   }
 
   async stop(): Promise<void> {
