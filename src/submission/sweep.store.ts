@@ -77,7 +77,11 @@ const OUTSTANDING = `interval '15 seconds'`;
 const RESTED = `(p.last_woken_at IS NULL OR p.last_woken_at < clock_timestamp() - ${OUTSTANDING})`;
 const NO_OPEN = `NOT EXISTS (SELECT 1 FROM submission_attempt a WHERE a.payment_id = p.id AND a.closed_at IS NULL)`;
 
-/** Scheduled payments that nobody holds although they are due, and started ones that nobody works on. */
+/**
+ * Scheduled payments that nobody holds although they are due, and started ones that nobody works
+ * on. What waits for a paused lane is left out until its deadline: woken for nothing, it would take
+ * the places of those that can go.
+ */
 const OVERDUE: Statement = {
   name: 'sweep-overdue',
   text: `WITH outstanding AS (
@@ -89,8 +93,8 @@ due AS (
      AND (p.wake_after IS NULL OR p.wake_after < clock_timestamp())
      AND (p.armed_by IS NULL OR NOT ${leaseAlive('p.armed_by')}) AND ${RESTED}
   UNION ALL
-  SELECT p.id, p.execute_at FROM payment p
-   WHERE p.state = 'submitting' AND ${RESTED}
+  SELECT p.id, p.execute_at FROM payment p JOIN lane l ON l.lane = p.lane
+   WHERE p.state = 'submitting' AND ${RESTED} AND (NOT l.paused OR p.not_after < clock_timestamp())
      AND (EXISTS (SELECT 1 FROM submission_attempt a WHERE a.payment_id = p.id AND a.closed_at IS NULL
                     AND a.owner IS NULL AND a.opened_at < clock_timestamp() - interval '2 seconds')
        OR (p.next_action_at < clock_timestamp() - interval '30 seconds' AND ${NO_OPEN}))
@@ -117,16 +121,20 @@ const UNASKED: Statement = {
   name: 'sweep-unasked',
   text: `WITH due AS (
   SELECT p.id FROM payment p
-   WHERE p.state IN ('submitted', 'unknown') AND ${RESTED}
-     AND (p.next_action_at IS NULL OR p.next_action_at < clock_timestamp() - interval '60 seconds'
-       OR p.id = ANY ($2::text[]))
-   ORDER BY p.next_action_at NULLS FIRST LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED),
+   WHERE p.state IN ('submitted', 'unknown')
+     AND (p.id = ANY ($2::text[])
+       OR (${RESTED} AND (p.next_action_at IS NULL
+           OR p.next_action_at < clock_timestamp() - interval '60 seconds')))
+   ORDER BY p.id = ANY ($2::text[]) DESC, p.next_action_at NULLS FIRST LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED),
 p AS (
   UPDATE payment p SET last_woken_at = clock_timestamp() FROM due WHERE p.id = due.id RETURNING p.*)
 SELECT ${TARGET_COLUMNS} FROM p JOIN lane l ON l.lane = p.lane JOIN tenant t ON t.id = p.tenant_id`,
 };
 
-/** Open outcomes whose inquiry is overdue, and at once those that this sweep just made unknown. */
+/**
+ * Open outcomes whose inquiry is overdue, after those that this sweep just made unknown: nobody
+ * else knows of these, however lately they were woken for something else.
+ */
 export async function takeUnasked(
   sql: Sql,
   limit: number,
