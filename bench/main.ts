@@ -1,4 +1,3 @@
-import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommanderError } from 'commander';
 import { isAlive, runners } from '../src/dev/process/process-identity.js';
@@ -9,6 +8,7 @@ import { runBench, type BenchRun } from './bench-run.js';
 import { changedSettings, commitLine, machineLines, stackLines } from './report/machine.js';
 import { markdownReport } from './report/markdown.js';
 import { rawLine } from './report/run-record.js';
+import { writeReport } from './report/write-report.js';
 import { FullTemporal } from './stack/full-temporal.js';
 
 /**
@@ -63,10 +63,9 @@ async function measure(options: BenchOptions, root: string, signal: AbortSignal)
   }
 }
 
-async function main(): Promise<number> {
+async function main(ending: AbortController): Promise<number> {
   const options = readBenchOptions(process.argv);
   const root = projectRoot();
-  const ending = new AbortController();
   abortOnSignal(ending);
   const facts = [await commitLine(root), ...machineLines(), changedSettings(process.env)];
   for (const fact of facts) say(fact);
@@ -75,20 +74,21 @@ async function main(): Promise<number> {
     const all = [...facts, ...(stack ? stackLines(stack) : [])];
     const report = markdownReport({ facts: all, scenarios, records, scale: options.scale });
     process.stdout.write(`\n${report}`);
-    if (options.report !== null) writeFileSync(options.report, report);
+    if (options.report !== null) await writeReport(options.report, report);
   }
   if (ending.signal.aborted) return 130;
   return records.every((record) => record.verdict === 'ok') ? 0 : 1;
 }
 
+const ending = new AbortController();
 try {
-  process.exitCode = await main();
+  process.exitCode = await main(ending);
 } catch (error) {
   // Commander has already printed what was wrong, or the help.
   if (error instanceof CommanderError) process.exitCode = error.exitCode;
   else {
     say(explain(error));
-    process.exitCode = 1;
+    process.exitCode = ending.signal.aborted ? 130 : 1;
   }
 }
 // Everything is stopped; what a library still holds open must not keep the terminal.

@@ -30,7 +30,7 @@ export function markdownReport(report: Report): string {
     facts.map((fact) => `- ${fact}`).join('\n'),
     ...sections,
     '## Raw lines',
-    ['```json', ...records.map(rawLine), '```'].join('\n'),
+    ['```jsonl', ...records.map(rawLine), '```'].join('\n'),
     '',
   ].join('\n\n');
 }

@@ -83,7 +83,7 @@ describe('the report of the bench', () => {
 
   it('ends with the raw lines, each of them JSON, also those of failed runs', () => {
     const records = [record(), record({ verdict: 'failed', failures: ['x'] })];
-    const block = /```json\n([\s\S]*?)\n```/.exec(report(records))?.[1] ?? '';
+    const block = /```jsonl\n([\s\S]*?)\n```/.exec(report(records))?.[1] ?? '';
     const lines = block.split('\n').map((line) => JSON.parse(line) as RunRecord);
     expect(lines.map((line) => line.verdict)).toEqual(['ok', 'failed']);
     expect(lines[0]?.figures['last_call_ms']).toBe(180.25);
