@@ -52,6 +52,7 @@ export class Sweep {
     private readonly database: Database,
     private readonly starter: WorkflowStarter,
     private readonly events: SubmissionEvents,
+    private readonly tickMs = TICK_MS,
   ) {}
 
   start(): void {
@@ -65,7 +66,7 @@ export class Sweep {
 
   private async run(): Promise<void> {
     while (!this.stopped) {
-      await pause(TICK_MS);
+      await pause(this.tickMs);
       if (this.stopped) return;
       // Each step is tried even when another fails: a dead Temporal must not stop expiry.
       await this.guarded('sweep', () => this.tick());

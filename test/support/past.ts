@@ -1,12 +1,12 @@
 import type { TestDatabase } from './database.js';
 
 /**
- * Moves a payment's times into the past, as the owner and past the rules of history: due so many
- * seconds ago, its deadline so many seconds ago (absent: as it was).
+ * Moves the times of payments into the past, as the owner and past the rules of history: due so many
+ * seconds ago, the deadline so many seconds ago (absent: as it was).
  */
 export async function plantPast(
   db: Pick<TestDatabase, 'query'>,
-  paymentId: string,
+  paymentIds: string | readonly string[],
   seconds: { readonly due?: number; readonly deadline?: number },
 ): Promise<void> {
   const { due = null, deadline = null } = seconds;
@@ -14,8 +14,8 @@ export async function plantPast(
   await db.query(
     `UPDATE payment SET execute_at = coalesce(clock_timestamp() - $2::double precision * interval '1 s', execute_at),
             not_after = coalesce(clock_timestamp() - $3::double precision * interval '1 s', not_after)
-      WHERE id = $1`,
-    [paymentId, due, deadline],
+      WHERE id = ANY ($1)`,
+    [[paymentIds].flat(), due, deadline],
   );
   await db.query(`ALTER TABLE payment ENABLE ALWAYS TRIGGER payment_times`);
 }
