@@ -55,12 +55,12 @@ class PaymentStory {
   private version: number;
   private dueAt: number;
   private armAt: number;
-  private readonly answers: Answer[] = [];
+  private readonly answers: { readonly answer: Answer; readonly armedAt: number }[] = [];
   /** Counts inputs, so that a wait ends when one came. */
   private inputs = 0;
   private cancelAsked = false;
   private bareWake = false;
-  private hint: ArmHint | null = null;
+  private hint: (ArmHint & { readonly heardAt: number }) | null = null;
   private wantsArming = true;
   private submitOnly = false;
   private inquiring = false;
@@ -82,10 +82,12 @@ class PaymentStory {
     this.inputs++;
   }
 
-  /** Only a newer version says something; repeats, late ones and empty ones mean "look". */
+  /** Only a newer version says something, so repeats and late ones cost nothing; an empty one means "look". */
   wake(hint: ArmHint | undefined): void {
-    if (hint && hint.version > Math.max(this.version, this.hint?.version ?? 0)) this.hint = hint;
-    else this.bareWake = true;
+    if (!hint) this.bareWake = true;
+    else if (hint.version > Math.max(this.version, this.hint?.version ?? 0)) {
+      this.hint = { ...hint, heardAt: Date.now() };
+    } else return;
     this.inputs++;
   }
 
@@ -100,8 +102,8 @@ class PaymentStory {
   /** Handles what came, then arms, waits or ends. @returns the final state, or null to go on. */
   private async step(): Promise<FinalState | null> {
     const seen = this.inputs;
-    for (let answer = this.answers.shift(); answer; answer = this.answers.shift()) {
-      const end = this.take(answer);
+    for (let next = this.answers.shift(); next; next = this.answers.shift()) {
+      const end = this.isStale(next.answer, next.armedAt) ? null : this.take(next.answer);
       if (end) return end;
     }
     if (this.cancelAsked) {
@@ -112,7 +114,7 @@ class PaymentStory {
     if (this.hint) {
       const newest = this.hint;
       this.hint = null;
-      if (newest.version > this.version) this.follow(newest);
+      if (newest.version > this.version) this.follow(newest, newest.heardAt);
     }
     if (this.bareWake) {
       this.bareWake = false;
@@ -130,21 +132,28 @@ class PaymentStory {
     return null;
   }
 
+  /**
+   * A pair of an older version knows nothing of the version that was followed since: its word would
+   * double the newer pair, or undo the wait for it. A pair of this version is believed whatever
+   * version it read, even a lower one: that row was restored from a backup.
+   */
+  private isStale(answer: Answer, armedAt: number): boolean {
+    return 'version' in answer && armedAt < this.version && answer.version <= this.version;
+  }
+
   /** @returns the final state when the answer is the end. */
   private take(answer: Answer): FinalState | null {
     switch (answer.kind) {
       case 'stopped':
         return answer.state;
       case 'not_due':
-        if (answer.version >= this.version && !(this.hint && this.hint.version > answer.version)) {
-          this.follow(answer);
-        }
+        this.follow(answer);
         return null;
       case 'lane_busy':
-        if (answer.version >= this.version) this.armLater(answer.retryAfterMs, false);
+        this.armLater(answer.retryAfterMs, false);
         return null;
       case 'held':
-        if (answer.version >= this.version) this.park('Held: waits for a release');
+        this.park('Held: waits for a release');
         return null;
       case 'retry':
         this.armLater(answer.afterMs, true);
@@ -162,10 +171,12 @@ class PaymentStory {
     }
   }
 
-  private follow(hint: ArmHint): void {
+  /** Durations count from when they were heard, however long an activity was waited for since. */
+  private follow(hint: ArmHint, heardAt = Date.now()): void {
+    setCurrentDetails('Scheduled: waits for its time');
     this.version = hint.version;
-    this.dueAt = Date.now() + hint.dueInMs;
-    this.armAt = Date.now() + hint.armInMs;
+    this.dueAt = heardAt + hint.dueInMs;
+    this.armAt = heardAt + hint.armInMs;
     this.wantsArming = true;
     this.submitOnly = false;
     this.parked = false;
@@ -188,7 +199,9 @@ class PaymentStory {
   /** Both activities at once; submitPayment's answer decides, beginSubmission's only when it is not `started`. */
   private arm(): void {
     this.wantsArming = false;
-    setCurrentDetails('Armed: waits in a worker for its second');
+    setCurrentDetails(
+      this.submitOnly ? 'Submitting: tries again' : 'Armed: waits in a worker for its second',
+    );
     const pair = proxyActivities<PaymentActivities>(armed(this.dueAt - Date.now()));
     const payment: ArmedPayment = { paymentId: this.paymentId, lane: this.lane, version: this.version };
     let settled = false;
@@ -196,7 +209,7 @@ class PaymentStory {
       // The second word of a pair counts only when it is the last word on the payment.
       if (settled && answer.kind !== 'stopped') return;
       settled = true;
-      this.push(answer);
+      this.push(answer, payment.version);
     };
     if (!this.submitOnly) {
       void pair.beginSubmission(payment).then((answer) => {
@@ -213,12 +226,13 @@ class PaymentStory {
     setCurrentDetails('Submitted or unknown: asks the provider');
     void patient.inquire({ paymentId: this.paymentId }).then((answer) => {
       this.inquiring = false;
-      this.push(answer);
+      this.push(answer, this.version);
     });
   }
 
-  private push(answer: Answer): void {
-    this.answers.push(answer);
+  /** @param armedAt the version that the activity was given; any other activity reads what is. */
+  private push(answer: Answer, armedAt: number): void {
+    this.answers.push({ answer, armedAt });
     this.inputs++;
   }
 
