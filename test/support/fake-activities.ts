@@ -20,7 +20,7 @@ type Answers = {
   cancelPayment: CancelAnswer;
   look: LookAnswer;
 };
-type Scripted = { readonly activity: ActivityName; readonly answer: Promise<unknown> };
+type Scripted = { readonly activity: ActivityName; readonly answer: unknown };
 
 /** One pair in a worker's memory: both activities of one payment at one version. */
 interface ArmedEntry {
@@ -44,9 +44,17 @@ export class FakeActivities {
   private readonly entries = new Map<string, ArmedEntry>();
   private readonly asked = new Map<string, { activity: ActivityName; version: number | null }[]>();
   private readonly scripts = new Map<string, Scripted[]>();
+  private readonly begun = new Map<string, number>();
   private waiting: (() => void)[] = [];
 
-  constructor() {
+  /**
+   * @param beginsRecorded resolves when the server has so many results of the payment's
+   * beginSubmission; submitPayment's then comes after it. Absent: both go back together, as paced
+   * ones do.
+   */
+  constructor(
+    private readonly beginsRecorded: ((paymentId: string, times: number) => Promise<void>) | null = null,
+  ) {
     this.activities = createPaymentActivities({
       begin: { beginSubmission: (input) => this.run('beginSubmission', input, () => this.begin(input)) },
       submit: { submitPayment: (input) => this.run('submitPayment', input, () => this.submit(input)) },
@@ -73,14 +81,14 @@ export class FakeActivities {
     this.changed();
   }
 
-  /** The next call of this activity gets this answer, whatever the row says. */
+  /** The next call of this activity gets this answer, whatever the row says; an Error is thrown. */
   script<A extends ActivityName>(
     payment: FakePayment,
     activity: A,
-    answer: Answers[A] | Promise<Answers[A]>,
+    answer: Answers[A] | Promise<Answers[A]> | Error,
   ): void {
     const scripts = this.scripts.get(payment.id) ?? [];
-    scripts.push({ activity, answer: Promise.resolve(answer) });
+    scripts.push({ activity, answer });
     this.scripts.set(payment.id, scripts);
   }
 
@@ -133,8 +141,10 @@ export class FakeActivities {
     this.changed();
     const scripts = this.scripts.get(input.paymentId) ?? [];
     const index = scripts.findIndex((s) => s.activity === activity);
-    if (index >= 0) return (await scripts.splice(index, 1)[0]?.answer) as Answers[A];
-    return answer();
+    if (index < 0) return answer();
+    const scripted = scripts.splice(index, 1)[0]?.answer;
+    if (scripted instanceof Error) throw scripted;
+    return (await scripted) as Answers[A];
   }
 
   private get(id: string): FakePayment {
@@ -158,9 +168,9 @@ export class FakeActivities {
     const answer = payment.beforeDue(input.version) ?? (await this.beginWhenDue(payment));
     entry.begins--;
     entry.told = answer;
+    this.begun.set(payment.id, (this.begun.get(payment.id) ?? 0) + 1);
     this.changed();
-    // Both results of a pair go back together.
-    if (answer.kind === 'started') await this.until(() => entry.submits === 0);
+    if (answer.kind === 'started' && !this.beginsRecorded) await this.until(() => entry.submits === 0);
     return answer;
   }
 
@@ -183,6 +193,7 @@ export class FakeActivities {
     const entry = this.entry(input);
     entry.submits++;
     const answer = await this.submitWhenDue(payment, entry, input.version);
+    await this.beginsRecorded?.(payment.id, this.begun.get(payment.id) ?? 0);
     entry.submits--;
     if (answer.kind === 'stopped') payment.endedHere = answer.state;
     this.changed();
@@ -202,7 +213,10 @@ export class FakeActivities {
       if (payment.endedHere) return payment.stopped();
       if (entry.told && entry.told.kind !== 'started') return entry.told;
       const result = entry.begins > 0 ? null : payment.claim();
-      if (result) payment.record(await result);
+      if (result) {
+        this.changed();
+        payment.record(await result);
+      }
       const answer = entry.begins > 0 ? null : payment.outcome(version);
       if (answer) return answer;
       if (!result) await this.until(this.anyChange(payment, before));

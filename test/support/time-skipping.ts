@@ -16,6 +16,14 @@ import { monotonicMs } from '../../src/platform/clock.js';
 import { TASK_QUEUE, type FinalState } from '../../workflows/contract.js';
 import { FakeActivities } from './fake-activities.js';
 import type { FakePayment } from './fake-payment.js';
+import {
+  isSettled,
+  payloadsIn,
+  rigEvents,
+  scheduled,
+  unanswered,
+  type RigEvent,
+} from './workflow-history.js';
 import { workflowBundle } from './workflow-bundle.js';
 
 /** Shown in histories; the SDK's own would be process id and machine name. */
@@ -24,6 +32,9 @@ const IDENTITY = 'workflow-tests';
 const START_TRIES = 5;
 /** A start or signal that timed out may have happened and is repeated, as the relay does. */
 const PUBLISH_TRIES = 20;
+const CACHED = 1_000;
+/** Skipping a year takes under a second, and hundreds of polls on the way a few. */
+const SKIP_WITHIN_MS = 40_000;
 
 let isInstalled = false;
 
@@ -56,13 +67,13 @@ export interface RigOptions {
 export class WorkflowRig {
   readonly client: Client;
   readonly starter: TemporalWorkflowStarter;
-  readonly fakes = new FakeActivities();
   private deciding: { worker: Worker; done: Promise<void> } | null = null;
   private acting: { worker: Worker; done: Promise<void> } | null = null;
 
   constructor(
     protected readonly connections: RigConnections,
     private readonly options: RigOptions,
+    readonly fakes = new FakeActivities(),
   ) {
     this.client = new Client({ connection: connections.connection, identity: IDENTITY });
     this.starter = new TemporalWorkflowStarter(this.client);
@@ -75,11 +86,8 @@ export class WorkflowRig {
   }
 
   /** The worker that runs workflow code; activities have one of their own. */
-  async startDeciding(): Promise<void> {
-    this.deciding = await this.run({
-      workflowBundle: await workflowBundle(),
-      maxCachedWorkflows: this.options.maxCachedWorkflows ?? 1_000,
-    });
+  async startDeciding(maxCachedWorkflows = this.options.maxCachedWorkflows ?? CACHED): Promise<void> {
+    this.deciding = await this.run({ workflowBundle: await workflowBundle(), maxCachedWorkflows });
   }
 
   async stopDeciding(): Promise<void> {
@@ -95,8 +103,14 @@ export class WorkflowRig {
   /** A scheduled payment whose workflow is started as the relay does it, `armInMs` 3 s ahead of its time. */
   async start(id: string, dueInMs: number): Promise<FakePayment> {
     const payment = this.fakes.add(id, dueInMs);
-    await this.publish(() => this.starter.start(targetOf(payment)));
+    await this.publishStart(payment);
     return payment;
+  }
+
+  /** Starts the workflow of a payment that was added; without delay: as the sweep does it. */
+  async publishStart(payment: FakePayment, how: 'relay' | 'without delay' = 'relay'): Promise<void> {
+    const target = targetOf(payment);
+    await this.publish(() => (how === 'relay' ? this.starter.start(target) : this.starter.restart(target)));
   }
 
   /** The relay's signal after a move that changed the payment's times; bare: only "look". */
@@ -120,28 +134,34 @@ export class WorkflowRig {
   }
 
   /** The events of the newest run so far. */
-  async events(payment: FakePayment): Promise<readonly RigEvent[]> {
-    const { events } = await this.client.workflow.getHandle(payment.id).fetchHistory();
-    return (events ?? []).map((event) => {
-      const key = Object.keys(event).find((name) => name.endsWith('EventAttributes'));
-      if (key === undefined) throw new Error(`an event of ${payment.id} has no attributes`);
-      return {
-        name: key.replace('EventAttributes', ''),
-        atMs: Number(event.eventTime?.seconds ?? 0) * 1_000 + Math.floor((event.eventTime?.nanos ?? 0) / 1e6),
-        attributes: (event as Record<string, unknown>)[key] as Record<string, unknown>,
-      };
+  async events(payment: Pick<FakePayment, 'id'>): Promise<readonly RigEvent[]> {
+    return rigEvents(await this.client.workflow.getHandle(payment.id).fetchHistory());
+  }
+
+  /** Every JSON value in the history: inputs, results, signals, summary and search attributes' values. */
+  async payloads(payment: FakePayment): Promise<readonly unknown[]> {
+    return (await this.events(payment)).flatMap((event) => payloadsIn(event.attributes));
+  }
+
+  /** Resolves when the history holds so many events of this name. */
+  async recorded(payment: FakePayment, name: string, times = 1): Promise<void> {
+    await this.until(async () => {
+      const events = await this.events(payment);
+      return events.filter((event) => event.name === name).length >= times;
     });
   }
 
-  /** Resolves when the workflow has handled everything that it was told so far. */
+  /** Looks until the condition holds; the caller's test bounds the wait. */
+  async until(condition: () => Promise<boolean>): Promise<void> {
+    while (!(await condition())) await pause();
+  }
+
+  /** Resolves when the workflow has handled everything that it was told, looks and cancels included. */
   async settled(payment: FakePayment): Promise<readonly RigEvent[]> {
     for (;;) {
       const events = await this.events(payment);
-      const names = events.map((event) => event.name);
-      const task = names.findLastIndex((name) => name.startsWith('workflowTask'));
-      const told = names.findLastIndex((name) => TELLING.has(name));
-      if (names[task] === 'workflowTaskCompleted' && task > told) return events;
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      if (isSettled(events)) return events;
+      await pause();
     }
   }
 
@@ -174,23 +194,6 @@ export class WorkflowRig {
   }
 }
 
-export interface RigEvent {
-  /** As in the protocol, such as `timerStarted`. */
-  readonly name: string;
-  /** On the server's clock. */
-  readonly atMs: number;
-  readonly attributes: Readonly<Record<string, unknown>>;
-}
-
-/** Events that give the workflow something to do. */
-const TELLING = new Set([
-  'workflowExecutionStarted',
-  'workflowExecutionSignaled',
-  'workflowExecutionCancelRequested',
-  'timerFired',
-  'activityTaskCompleted',
-]);
-
 /** What the relay would read of the payment now. */
 export function targetOf(payment: FakePayment): WorkflowTarget {
   return {
@@ -209,16 +212,45 @@ export class TimeSkippingRig extends WorkflowRig {
     private readonly environment: TestWorkflowEnvironment,
     options: RigOptions,
   ) {
-    super({ connection: environment.connection, native: environment.nativeConnection }, options);
+    const connections = { connection: environment.connection, native: environment.nativeConnection };
+    // A run that ends while an activity is under way stops this server's skipping for good, so the
+    // pair's results come one after the other here.
+    super(connections, options, new FakeActivities((id, times) => this.beginsRecorded(id, times)));
+  }
+
+  private async beginsRecorded(paymentId: string, times: number): Promise<void> {
+    await this.until(async () => {
+      const events = await this.events({ id: paymentId });
+      return (
+        scheduled(events, ['beginSubmission']).length - unanswered(events, ['beginSubmission']).length >=
+        times
+      );
+    });
   }
 
   /**
-   * Lets time pass on both clocks, the server's by skipping. The server skips nothing while an
-   * activity is under way: with a pair armed, move the database's clock alone (`fakes.pass`).
+   * Lets time pass on both clocks, the server's by skipping; the database's goes ahead, so that what
+   * the workflow wakes for is due. The server skips nothing while an activity is under way: with a
+   * pair armed, move the database's clock alone (`fakes.pass`).
    */
   async sleep(ms: number): Promise<void> {
-    await this.environment.sleep(ms);
     this.fakes.pass(ms);
+    const stuck = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      stuck.reject(
+        new Error('The server skips no time: an activity is under way, or was when its run ended.'),
+      );
+    }, SKIP_WITHIN_MS);
+    try {
+      await Promise.race([this.environment.sleep(ms), stuck.promise]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** The server's clock, epoch milliseconds. */
+  async serverMs(): Promise<number> {
+    return this.environment.currentTimeMs();
   }
 
   override async close(): Promise<void> {
@@ -263,6 +295,11 @@ function searchAttributes(): Record<string, number> {
       return [name, KEYWORD];
     }),
   );
+}
+
+/** Between two looks at a history. */
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 20));
 }
 
 async function stop(running: { worker: Worker; done: Promise<void> } | null): Promise<void> {
