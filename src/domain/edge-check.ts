@@ -30,3 +30,23 @@ export function edgeCheckSql(): string {
     '$$',
   ].join('\n');
 }
+
+/** Every legal step as `from>to`, whatever its cause, sorted. Steps from nothing are inserts. */
+export function stepTexts(): readonly string[] {
+  const steps = edgeTexts().map((edge) => edge.slice(0, edge.indexOf(':')));
+  return [...new Set(steps)].filter((step) => !step.startsWith(NOTHING)).sort();
+}
+
+/** The SQL function that says whether some cause allows a step of the head row. */
+export function stepCheckSql(): string {
+  const list = stepTexts()
+    .map((step) => `    '${step}'`)
+    .join(',\n');
+  return [
+    'CREATE OR REPLACE FUNCTION payment_step_is_legal(from_state text, to_state text)',
+    'RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$',
+    `  SELECT from_state || '>' || to_state IN (`,
+    `${list})`,
+    '$$',
+  ].join('\n');
+}

@@ -56,7 +56,9 @@ export async function checkInvariant(
     if (row === undefined) throw new Error('an invariant answered no row');
     return { kind: 'checked', id, title, scope, count: row.count, ids: row.ids };
   } catch (error) {
-    const canceled = (error as { code?: unknown }).code === QUERY_CANCELED;
+    // The storage layer says that the statement was undone; the cause says why.
+    const { cause } = error as { cause?: { code?: unknown } };
+    const canceled = cause?.code === QUERY_CANCELED;
     return { kind: 'unchecked', id, title, code: canceled ? 'timeout' : 'failed', cause: error };
   }
 }

@@ -68,17 +68,28 @@ export interface MoveCtesOptions {
   readonly guard: string;
   /** Further assignments to the head row, beginning with a comma. */
   readonly set?: string;
+  /** Columns of the candidates that the rest of the statement needs of what moved. */
+  readonly carry?: readonly string[];
   /** Writes an outbox row of this kind for each moved payment; absent: nobody must hear of it. */
   readonly announce?: OutboxKind;
 }
 
 /**
+ * True when the row is in one of these states. The sub-select hides the states from the planner: it
+ * would see that a partial index covers them and walk all of it, instead of the primary key, for a
+ * statement that names its payments.
+ */
+export function stateIs(row: string, states: readonly PaymentState[]): string {
+  const list = states.map((s) => `'${s}'`).join(', ');
+  return `${row}.state = ANY ((SELECT ARRAY[${list}])::text[])`;
+}
+
+/**
  * The batch form of the gate, as text: the CTEs `moved` (id, tenant_id, version, from_state,
- * to_state, execute_at) and `noted`, to be joined to what the same statement does with attempts,
+ * to_state, execute_at, and what `carry` names) and `noted`, to be joined to what the same statement does with attempts,
  * lanes and evidence. A payment that `moved` lacks was not moved.
  */
 export function moveCtes(options: MoveCtesOptions): string {
-  const from = options.from.map((s) => `'${s}'`).join(', ');
   const announced = options.announce
     ? `,
 announced AS (INSERT INTO outbox (kind, payment_id, due_at)
@@ -87,9 +98,9 @@ announced AS (INSERT INTO outbox (kind, payment_id, due_at)
   return `moved AS (
   UPDATE payment p SET state = c.to_state, version = p.version + 1, updated_at = clock_timestamp()${options.set ?? ''}
     FROM ${options.candidates} c
-   WHERE p.id = c.id AND p.state IN (${from}) AND ${options.guard}
+   WHERE p.id = c.id AND ${stateIs('p', options.from)} AND ${options.guard}
   RETURNING p.id, p.tenant_id, p.version, old.state AS from_state, p.state AS to_state, p.execute_at,
-            c.cause, c.actor, c.detail),
+            c.cause, c.actor, c.detail${(options.carry ?? []).map((column) => `, c.${column}`).join('')}),
 noted AS (INSERT INTO payment_transition (payment_id, seq, tenant_id, from_state, to_state, cause, actor, detail)
   SELECT id, version, tenant_id, from_state, to_state, cause, actor, detail FROM moved)${announced}`;
 }

@@ -37,6 +37,12 @@ const SESSION = [
   '-c DateStyle=ISO',
 ].join(' ');
 
+/**
+ * Statements name the index they rely on. Plans are kept per connection, and one that was made while
+ * a table was small would read all of it long after it grew; checks of whole tables are free to.
+ */
+const BY_INDEX = '-c enable_seqscan=off';
+
 const INT8 = 20;
 const TIMESTAMPTZ = 1184;
 /** bigint arrives as BigInt and time as Postgres writes it: neither passes through a float or a Date. */
@@ -90,7 +96,7 @@ export class Database implements Sql {
       connectionTimeoutMillis: DATABASE_LIMITS.connectMs,
       query_timeout: options.queryMs ?? DATABASE_LIMITS.queryMs,
       keepAlive: true,
-      options: SESSION,
+      options: options.queryMs === undefined ? `${SESSION} ${BY_INDEX}` : SESSION,
       types,
     });
     // An idle connection that the server closed is replaced on the next use.

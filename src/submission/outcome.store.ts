@@ -1,7 +1,7 @@
 import { EVIDENCE_OF } from '../domain/provider-outcome.js';
 import type { PaymentState } from '../domain/payment-state.js';
 import { IN_FLIGHT_WAIT_MS, INQUIRY_LADDER_MS, retryDelayMs } from '../domain/submission-policy.js';
-import { moveCtes } from '../payments/gate.js';
+import { moveCtes, stateIs } from '../payments/gate.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import type { ProviderResult } from '../providers/payment-provider.js';
 import { ABANDONED } from './submission.store.js';
@@ -24,7 +24,8 @@ const STICKY = `EXISTS (SELECT 1 FROM submission_attempt b WHERE b.payment_id = 
   AND b.generation = x.generation AND b.no < x.no AND b.evidence = 'ambiguous')`;
 
 /**
- * Closes attempts and moves their payments (T8, T9, T10, T13, T16) in one commit. An attempt that
+ * Closes attempts and moves their payments (T8, T9, T10, T13, T16) in one commit. Open is said as
+ * "without evidence", so that the planner takes primary keys. An attempt that
  * was closed meanwhile is not touched and its payment not moved. `not_sent` moves nothing: the
  * payment waits in `submitting` without an open attempt until next_action_at.
  */
@@ -37,7 +38,7 @@ const RECORD: Statement = {
     AS x (payment_id, generation, no, owner, class, evidence, status, code, provider_ref, request_id, http_status,
           replayed, wait_ms, observed_amount, observed_currency)),
 head AS (
-  SELECT p.id FROM payment p JOIN x ON x.payment_id = p.id WHERE p.state = 'submitting'
+  SELECT p.id FROM payment p WHERE p.id = ANY ($1::text[]) AND ${stateIs('p', ['submitting'])}
    ORDER BY p.id FOR NO KEY UPDATE OF p),
 judged AS (
   SELECT x.*, CASE WHEN x.evidence = 'not_sent' AND ${STICKY} THEN 'ambiguous'
@@ -49,11 +50,12 @@ closed AS (
      SET closed_at = clock_timestamp(), result_class = j.class, evidence = j.verdict, code = j.code,
          provider_ref = j.provider_ref, request_id = j.request_id, http_status = j.http_status, replayed = j.replayed
     FROM judged j
-   WHERE a.payment_id = j.payment_id AND a.generation = j.generation AND a.no = j.no AND a.owner = j.owner
-     AND a.closed_at IS NULL
+   WHERE a.payment_id = j.payment_id AND a.generation = j.generation AND a.no = j.no
+     AND a.evidence IS NULL AND a.owner IS NOT DISTINCT FROM j.owner
   RETURNING j.*),
 c AS (
-  SELECT payment_id AS id, provider_ref,
+  SELECT payment_id AS id, generation, no, verdict, wait_ms, class, code, status, provider_ref, observed_amount,
+         observed_currency,
          CASE WHEN class = 'key_mismatch' THEN 'needs_review'
               WHEN verdict = 'accepted' AND status = 'succeeded' THEN 'succeeded'
               WHEN verdict = 'accepted' THEN 'submitted'
@@ -77,6 +79,18 @@ ${moveCtes({
   from: ['submitting'],
   guard: 'TRUE',
   set: ', next_action_at = c.next_action_at, provider_ref = coalesce(c.provider_ref, p.provider_ref)',
+  carry: [
+    'generation',
+    'no',
+    'verdict',
+    'wait_ms',
+    'class',
+    'code',
+    'status',
+    'provider_ref',
+    'observed_amount',
+    'observed_currency',
+  ],
 })},
 waiting AS (
   UPDATE payment p SET next_action_at = clock_timestamp() + k.wait_ms * interval '1 ms'
@@ -88,16 +102,16 @@ paused AS (
 noted_evidence AS (
   INSERT INTO evidence (payment_id, tenant_id, generation, attempt_no, source, kind, code, provider_ref, status,
       observed_amount, observed_currency)
-  SELECT k.payment_id, m.tenant_id, k.generation, k.no, 'answer', k.class, k.code, k.provider_ref, k.status,
-         k.observed_amount, k.observed_currency
-    FROM closed k JOIN moved m ON m.id = k.payment_id),
+  SELECT id, tenant_id, generation, no, 'answer', class, code, provider_ref, status, observed_amount, observed_currency
+    FROM moved),
 opened AS (
   INSERT INTO review_case (payment_id, tenant_id, reason, due_at)
   SELECT id, tenant_id, 'key_mismatch', clock_timestamp() + interval '4 hours' FROM moved
    WHERE to_state = 'needs_review'
   ON CONFLICT DO NOTHING)
-SELECT k.payment_id, k.generation, k.no, k.verdict, k.wait_ms, coalesce(m.to_state, 'submitting') AS state
-  FROM closed k LEFT JOIN moved m ON m.id = k.payment_id`,
+SELECT id AS payment_id, generation, no, verdict, wait_ms, to_state AS state FROM moved
+UNION ALL
+SELECT payment_id, generation, no, verdict, wait_ms, 'submitting' FROM closed WHERE verdict = 'not_sent'`,
 };
 
 export type Recorded =
@@ -210,7 +224,7 @@ const ABANDON: Statement = {
    WHERE a.closed_at IS NULL AND ($1::text[] IS NULL OR a.payment_id = ANY ($1::text[])) AND ${ABANDONED}
    ORDER BY a.payment_id LIMIT 200),
 head AS (
-  SELECT p.id FROM payment p JOIN target t ON t.payment_id = p.id WHERE p.state = 'submitting'
+  SELECT p.id FROM payment p JOIN target t ON t.payment_id = p.id WHERE ${stateIs('p', ['submitting'])}
    ORDER BY p.id FOR NO KEY UPDATE OF p SKIP LOCKED),
 closed AS (
   UPDATE submission_attempt a

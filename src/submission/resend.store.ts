@@ -1,5 +1,5 @@
 import { MAX_ATTEMPTS } from '../domain/submission-policy.js';
-import { moveCtes } from '../payments/gate.js';
+import { moveCtes, stateIs } from '../payments/gate.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import { laneTokens } from './begin-submission.store.js';
 
@@ -16,7 +16,7 @@ const TAKE_TOKENS = `w AS (
 
 const OPEN_NEXT = `a AS (
   INSERT INTO submission_attempt (payment_id, generation, no)
-  SELECT c.id, c.generation, c.no + 1 FROM moved JOIN c USING (id))`;
+  SELECT id, generation, no + 1 FROM moved)`;
 
 /** T11: proven not sent, try again under the same key; takes a lane token. */
 const RETRY: Statement = {
@@ -26,14 +26,14 @@ c AS (
   SELECT p.id, s.generation, ${LAST_NO} AS no, 'submitting'::text AS to_state, 'resend'::text AS cause,
          'worker:' || $2 AS actor, '{"rule":"T11"}'::text AS detail
     FROM payment p ${NEWEST}
-   WHERE p.id = ANY ($3::text[]) AND p.lane = $1 AND p.state = 'submitting' AND ${NO_OPEN_ATTEMPT}
+   WHERE p.id = ANY ($3::text[]) AND p.lane = $1 AND ${stateIs('p', ['submitting'])} AND ${NO_OPEN_ATTEMPT}
      AND p.next_action_at <= clock_timestamp() AND clock_timestamp() <= p.not_after
      AND (s.key_valid_until IS NULL OR clock_timestamp() < s.key_valid_until)
      AND ${LAST_NO} < ${MAX_ATTEMPTS}
    ORDER BY p.execute_at, p.id
    LIMIT coalesce((SELECT floor(available)::integer FROM l), 0)
      FOR NO KEY UPDATE OF p SKIP LOCKED),
-${moveCtes({ candidates: 'c', from: ['submitting'], guard: 'TRUE', set: ', next_action_at = NULL' })},
+${moveCtes({ candidates: 'c', from: ['submitting'], guard: 'TRUE', set: ', next_action_at = NULL', carry: ['generation', 'no'] })},
 ${OPEN_NEXT},
 ${TAKE_TOKENS}
 SELECT id FROM moved`,
@@ -58,7 +58,7 @@ const GIVE_UP: Statement = {
          json_build_object('rule', 'T12', 'code', CASE WHEN clock_timestamp() > p.not_after THEN 'deadline_over'
            WHEN ${LAST_NO} >= ${MAX_ATTEMPTS} THEN 'attempts_over' ELSE 'key_life_over' END)::text AS detail
     FROM payment p ${NEWEST}
-   WHERE p.id = ANY ($1::text[]) AND p.state = 'submitting' AND ${NO_OPEN_ATTEMPT}
+   WHERE p.id = ANY ($1::text[]) AND ${stateIs('p', ['submitting'])} AND ${NO_OPEN_ATTEMPT}
      AND (clock_timestamp() > p.not_after OR ${LAST_NO} >= ${MAX_ATTEMPTS} OR s.key_valid_until <= clock_timestamp())
      AND NOT EXISTS (SELECT 1 FROM submission_attempt b WHERE b.payment_id = p.id AND b.generation = s.generation
                        AND b.evidence NOT IN ('not_sent', 'refused'))
@@ -91,7 +91,7 @@ c AS (
          'worker:' || $2 AS actor, '{"rule":"T15"}'::text AS detail
     FROM payment p ${NEWEST}
     JOIN submission_attempt z ON z.payment_id = p.id AND z.generation = s.generation AND z.no = ${LAST_NO}
-   WHERE p.id = $3 AND p.lane = $1 AND p.state = 'unknown' AND ${NO_OPEN_ATTEMPT}
+   WHERE p.id = $3 AND p.lane = $1 AND ${stateIs('p', ['unknown'])} AND ${NO_OPEN_ATTEMPT}
      AND z.no < ${MAX_ATTEMPTS} AND p.provider_ref IS NULL
      AND clock_timestamp() < s.key_valid_until AND clock_timestamp() < p.not_after
      AND z.result_class <> 'key_mismatch' AND NOT (z.http_status >= 500 AND z.replayed)
@@ -102,7 +102,7 @@ c AS (
               OR (e.source = 'late_answer' AND e.kind IN ('accepted', 'key_mismatch'))))
    LIMIT coalesce((SELECT least(floor(available)::integer, 1) FROM l), 0)
      FOR NO KEY UPDATE OF p SKIP LOCKED),
-${moveCtes({ candidates: 'c', from: ['unknown'], guard: 'TRUE', set: ', next_action_at = NULL' })},
+${moveCtes({ candidates: 'c', from: ['unknown'], guard: 'TRUE', set: ', next_action_at = NULL', carry: ['generation', 'no'] })},
 ${OPEN_NEXT},
 ${TAKE_TOKENS}
 SELECT id FROM moved`,

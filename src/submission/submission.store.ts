@@ -1,4 +1,5 @@
 import type { PaymentState } from '../domain/payment-state.js';
+import { stateIs } from '../payments/gate.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import { leaseAlive } from './worker-lease.js';
 
@@ -112,8 +113,10 @@ export interface Claim {
 }
 
 /**
- * Claim and fence in one commit, for every open, unclaimed attempt of the batch. The key's life
- * counts from the first fence of its generation.
+ * Claim and fence in one commit, for every open, unclaimed attempt of the batch; `c` checks again
+ * what it locked, so the update acts on what the guards saw. Without evidence an attempt is open: in
+ * these words the planner takes the primary key and not the index of everything that is open. The
+ * key's life counts from the first fence of its generation.
  */
 const CLAIM: Statement = {
   name: 'claim-attempts',
@@ -123,15 +126,14 @@ const CLAIM: Statement = {
     JOIN payment p ON p.id = a.payment_id
     JOIN lane l ON l.lane = p.lane
     JOIN submission s ON s.payment_id = a.payment_id AND s.generation = a.generation
-   WHERE a.payment_id = ANY ($1::text[]) AND a.closed_at IS NULL AND a.owner IS NULL
-     AND p.state = 'submitting' AND clock_timestamp() <= p.not_after
+   WHERE a.payment_id = ANY ($1::text[]) AND a.evidence IS NULL AND a.owner IS NULL
+     AND ${stateIs('p', ['submitting'])} AND clock_timestamp() <= p.not_after
      AND (s.key_valid_until IS NULL OR clock_timestamp() < s.key_valid_until)
      AND NOT l.paused AND ${leaseAlive('$2')}
      FOR UPDATE OF a SKIP LOCKED),
 u AS (
   UPDATE submission_attempt a SET owner = $2, call_started_at = clock_timestamp()
     FROM c WHERE a.payment_id = c.payment_id AND a.generation = c.generation AND a.no = c.no
-     AND a.closed_at IS NULL AND a.owner IS NULL
   RETURNING a.payment_id, a.generation, a.no, a.call_started_at),
 k AS (
   UPDATE submission s SET key_valid_until = u.call_started_at + $3::double precision * interval '1 ms'

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { edgeCheckSql, edgeTexts } from '../../src/domain/edge-check.js';
+import { edgeCheckSql, edgeTexts, stepCheckSql } from '../../src/domain/edge-check.js';
 import {
   isLegalEdge,
   PAYMENT_STATES,
   TRANSITIONS,
   type PaymentState,
 } from '../../src/domain/payment-state.js';
-import { EDGE_CHECK } from '../../src/persistence/migrations/1796000000000-history-rules.sql.js';
+import { EDGE_CHECK, STEP_CHECK } from '../../src/persistence/migrations/1796000000000-history-rules.sql.js';
 import { seedLane, seedTenant } from '../support/builders.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { paymentIn } from '../support/payment-states.js';
@@ -106,6 +106,7 @@ describe('the database accepts only edges of the transition table', () => {
 
   it('by a check that is a frozen copy of what the table generates', () => {
     expect(EDGE_CHECK).toBe(edgeCheckSql());
+    expect(STEP_CHECK).toBe(stepCheckSql());
   });
 
   it('in a session in replica mode too', async () => {

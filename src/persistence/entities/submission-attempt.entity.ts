@@ -12,8 +12,7 @@ import { Submission } from './submission.entity.js';
 @Check('submission_attempt_closed_with_evidence', '(closed_at IS NULL) = (evidence IS NULL)')
 @Check('submission_attempt_fence_has_owner', 'call_started_at IS NULL OR owner IS NOT NULL')
 @Index('submission_attempt_one_open', ['paymentId'], { unique: true, where: 'closed_at IS NULL' })
-@Index('submission_attempt_open_by_owner', ['owner'], { where: 'closed_at IS NULL' })
-@Index('submission_attempt_by_owner', ['owner', 'closedAt'])
+@Index('submission_attempt_by_owner', ['owner', 'closedAt'], { where: 'owner IS NOT NULL' })
 export class SubmissionAttempt {
   @PrimaryColumn('text', { name: 'payment_id', primaryKeyConstraintName: 'submission_attempt_pkey' })
   paymentId: string;

@@ -144,8 +144,7 @@ const TABLES: readonly string[] = [
      CONSTRAINT submission_attempt_closed_with_evidence CHECK ((closed_at IS NULL) = (evidence IS NULL)),
      CONSTRAINT submission_attempt_fence_has_owner CHECK (call_started_at IS NULL OR owner IS NOT NULL))`,
   `CREATE UNIQUE INDEX submission_attempt_one_open ON submission_attempt (payment_id) WHERE closed_at IS NULL`,
-  `CREATE INDEX submission_attempt_open_by_owner ON submission_attempt (owner) WHERE closed_at IS NULL`,
-  `CREATE INDEX submission_attempt_by_owner ON submission_attempt (owner, closed_at)`,
+  `CREATE INDEX submission_attempt_by_owner ON submission_attempt (owner, closed_at) WHERE owner IS NOT NULL`,
 
   `CREATE TABLE evidence (
      id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -90,28 +90,58 @@ BEGIN
     USING ERRCODE = 'insufficient_privilege', CONSTRAINT = 'history_is_append_only';
 END $$`;
 
-/** Runs when a statement names state or version: one legal step at a time, never one without the other. */
-const BEFORE_STATE = `CREATE FUNCTION payment_before_state() RETURNS trigger LANGUAGE plpgsql AS $$
+/** Frozen copy of what the transition table generates; a test compares both. */
+export const STEP_CHECK = `CREATE OR REPLACE FUNCTION payment_step_is_legal(from_state text, to_state text)
+RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT from_state || '>' || to_state IN (
+    'held>cancelled',
+    'held>expired',
+    'held>needs_review',
+    'held>scheduled',
+    'needs_review>failed',
+    'needs_review>submitted',
+    'needs_review>submitting',
+    'needs_review>succeeded',
+    'scheduled>cancelled',
+    'scheduled>expired',
+    'scheduled>held',
+    'scheduled>needs_review',
+    'scheduled>scheduled',
+    'scheduled>submitting',
+    'submitted>failed',
+    'submitted>needs_review',
+    'submitted>succeeded',
+    'submitting>failed',
+    'submitting>needs_review',
+    'submitting>submitted',
+    'submitting>submitting',
+    'submitting>succeeded',
+    'submitting>unknown',
+    'succeeded>returned',
+    'unknown>failed',
+    'unknown>needs_review',
+    'unknown>submitted',
+    'unknown>submitting',
+    'unknown>succeeded')
+$$`;
+
+/*
+ * The guards below are conditions of their triggers, so that a lawful row costs one expression and
+ * no call; the functions run only to refuse.
+ */
+
+/** One legal step at a time, and never a state without a version or the reverse. */
+const REFUSE_STEP = `CREATE FUNCTION payment_refuse_step() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF NEW.state IS NOT DISTINCT FROM OLD.state AND NEW.version = OLD.version THEN RETURN NEW; END IF;
   IF NEW.version <> OLD.version + 1 THEN
     RAISE EXCEPTION 'payment %: version goes from % to %, not by one', OLD.id, OLD.version, NEW.version
       USING ERRCODE = 'check_violation', CONSTRAINT = 'payment_version_step';
   END IF;
-  IF NOT payment_step_is_legal(OLD.state, NEW.state) THEN
-    RAISE EXCEPTION 'payment %: no transition leads from % to %', OLD.id, OLD.state, NEW.state
-      USING ERRCODE = 'check_violation', CONSTRAINT = 'payment_edge';
-  END IF;
-  RETURN NEW;
+  RAISE EXCEPTION 'payment %: no transition leads from % to %', OLD.id, OLD.state, NEW.state
+    USING ERRCODE = 'check_violation', CONSTRAINT = 'payment_edge';
 END $$`;
-
-/** A step is legal when some cause allows it; the transition row then names the cause. */
-const STEP_CHECK = `CREATE FUNCTION payment_step_is_legal(from_state text, to_state text)
-RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT bool_or(payment_edge_is_legal(from_state, to_state, cause)) FROM unnest(ARRAY['create',
-    'reschedule', 'hold', 'prepare_failed', 'recovery', 'release', 'cancel', 'expire', 'begin-submission',
-    'record-outcome', 'resend', 'escalate', 'resolve', 'record-return', 'recover']) AS cause
-$$`;
+const STEP_IS_WRONG = `(OLD.state, OLD.version) IS DISTINCT FROM (NEW.state, NEW.version)
+  AND (NEW.version <> OLD.version + 1 OR NOT payment_step_is_legal(OLD.state, NEW.state))`;
 
 const FROZEN = [
   'id', 'tenant_id', 'idempotency_key', 'fingerprint', 'fingerprint_version', 'amount', 'currency',
@@ -119,75 +149,65 @@ const FROZEN = [
   'reference', 'description', 'metadata', 'created_at', 'created_by',
 ]; // prettier-ignore
 
-const BEFORE_FROZEN = `CREATE FUNCTION payment_before_frozen() RETURNS trigger LANGUAGE plpgsql AS $$
+const REFUSE_FROZEN = `CREATE FUNCTION payment_refuse_frozen() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF (${FROZEN.map((c) => `NEW.${c}`).join(', ')})
-     IS DISTINCT FROM (${FROZEN.map((c) => `OLD.${c}`).join(', ')}) THEN
-    RAISE EXCEPTION 'payment %: what was accepted never changes', OLD.id
-      USING ERRCODE = 'check_violation', CONSTRAINT = 'payment_frozen';
-  END IF;
-  RETURN NEW;
+  RAISE EXCEPTION 'payment %: what was accepted never changes', OLD.id
+    USING ERRCODE = 'check_violation', CONSTRAINT = 'payment_frozen';
 END $$`;
 
+const differ = (columns: readonly string[]): string =>
+  `(${columns.map((c) => `NEW.${c}`).join(', ')}) IS DISTINCT FROM (${columns.map((c) => `OLD.${c}`).join(', ')})`;
+
 /** The times may move while the payment waits, and the submission start is written once. */
-const BEFORE_TIMES = `CREATE FUNCTION payment_before_times() RETURNS trigger LANGUAGE plpgsql AS $$
+const REFUSE_TIMES = `CREATE FUNCTION payment_refuse_times() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF (NEW.execute_at, NEW.not_after) IS DISTINCT FROM (OLD.execute_at, OLD.not_after)
-     AND OLD.state <> 'scheduled' THEN
+  IF OLD.state <> 'scheduled' AND (NEW.execute_at, NEW.not_after) IS DISTINCT FROM (OLD.execute_at, OLD.not_after) THEN
     RAISE EXCEPTION 'payment %: its times are fixed in state %', OLD.id, OLD.state
       USING ERRCODE = 'check_violation', CONSTRAINT = 'payment_times_fixed';
   END IF;
-  IF OLD.submission_started_at IS NOT NULL
-     AND NEW.submission_started_at IS DISTINCT FROM OLD.submission_started_at THEN
-    RAISE EXCEPTION 'payment %: submission start is written once', OLD.id
-      USING ERRCODE = 'check_violation', CONSTRAINT = 'payment_submission_start_once';
-  END IF;
-  RETURN NEW;
+  RAISE EXCEPTION 'payment %: submission start is written once', OLD.id
+    USING ERRCODE = 'check_violation', CONSTRAINT = 'payment_submission_start_once';
 END $$`;
+const TIMES_ARE_FIXED = `(OLD.state <> 'scheduled' AND ${differ(['execute_at', 'not_after'])})
+  OR (OLD.submission_started_at IS NOT NULL AND ${differ(['submission_started_at'])})`;
 
 /** A closed attempt and a stored submission are evidence: they keep what they said. */
-const BEFORE_ATTEMPT = `CREATE FUNCTION submission_attempt_before_update() RETURNS trigger LANGUAGE plpgsql AS $$
+const REFUSE_ATTEMPT = `CREATE FUNCTION submission_attempt_refuse_update() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF OLD.closed_at IS NOT NULL THEN
-    RAISE EXCEPTION 'payment %: attempt % is closed', OLD.payment_id, OLD.no
-      USING ERRCODE = 'check_violation', CONSTRAINT = 'submission_attempt_closed';
-  END IF;
-  RETURN NEW;
+  RAISE EXCEPTION 'payment %: attempt % is closed', OLD.payment_id, OLD.no
+    USING ERRCODE = 'check_violation', CONSTRAINT = 'submission_attempt_closed';
 END $$`;
 
-const BEFORE_SUBMISSION = `CREATE FUNCTION submission_before_update() RETURNS trigger LANGUAGE plpgsql AS $$
+const SUBMISSION_FROZEN = [
+  'payment_id', 'generation', 'provider_key', 'parameters', 'parameters_sha256', 'adapter', 'adapter_version',
+  'api_version', 'account', 'base_url', 'opened_at',
+]; // prettier-ignore
+const REFUSE_SUBMISSION = `CREATE FUNCTION submission_refuse_update() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF (NEW.payment_id, NEW.generation, NEW.provider_key, NEW.parameters, NEW.parameters_sha256, NEW.adapter,
-      NEW.adapter_version, NEW.api_version, NEW.account, NEW.base_url, NEW.opened_at)
-     IS DISTINCT FROM
-     (OLD.payment_id, OLD.generation, OLD.provider_key, OLD.parameters, OLD.parameters_sha256, OLD.adapter,
-      OLD.adapter_version, OLD.api_version, OLD.account, OLD.base_url, OLD.opened_at) THEN
-    RAISE EXCEPTION 'payment %: generation % is frozen', OLD.payment_id, OLD.generation
-      USING ERRCODE = 'check_violation', CONSTRAINT = 'submission_frozen';
-  END IF;
-  RETURN NEW;
+  RAISE EXCEPTION 'payment %: generation % is frozen', OLD.payment_id, OLD.generation
+    USING ERRCODE = 'check_violation', CONSTRAINT = 'submission_frozen';
 END $$`;
 
-const trigger = (
-  name: string,
-  table: string,
-  when: string,
-  call: string,
-  level: 'ROW' | 'STATEMENT' = 'ROW',
-) => [
-  `CREATE TRIGGER ${name} ${when} ON ${table} FOR EACH ${level} EXECUTE FUNCTION ${call}()`,
+interface TriggerOptions {
+  readonly level?: 'ROW' | 'STATEMENT';
+  /** SQL condition on OLD and NEW. */
+  readonly when?: string;
+}
+const trigger = (name: string, table: string, event: string, call: string, options: TriggerOptions = {}) => [
+  `CREATE TRIGGER ${name} ${event} ON ${table} FOR EACH ${options.level ?? 'ROW'}
+   ${options.when ? `WHEN (${options.when})` : ''} EXECUTE FUNCTION ${call}()`,
   // ALWAYS: a session in replica mode must not slip past.
   `ALTER TABLE ${table} ENABLE ALWAYS TRIGGER ${name}`,
 ];
 
 const appendOnly = (table: string) => [
   ...trigger(`${table}_no_change`, table, 'BEFORE UPDATE OR DELETE', 'refuse_change'),
-  ...trigger(`${table}_no_truncate`, table, 'BEFORE TRUNCATE', 'refuse_change', 'STATEMENT'),
+  ...trigger(`${table}_no_truncate`, table, 'BEFORE TRUNCATE', 'refuse_change', { level: 'STATEMENT' }),
 ];
 
 const undeletable = (table: string) => [
   ...trigger(`${table}_no_delete`, table, 'BEFORE DELETE', 'refuse_change'),
-  ...trigger(`${table}_no_truncate`, table, 'BEFORE TRUNCATE', 'refuse_change', 'STATEMENT'),
+  ...trigger(`${table}_no_truncate`, table, 'BEFORE TRUNCATE', 'refuse_change', { level: 'STATEMENT' }),
 ];
 
 /** In the order in which they must run; functions before their triggers. */
@@ -197,11 +217,11 @@ export const HISTORY_RULES: readonly string[] = [
   CANONICAL,
   BEFORE_TRANSITION,
   REFUSE_CHANGE,
-  BEFORE_STATE,
-  BEFORE_FROZEN,
-  BEFORE_TIMES,
-  BEFORE_ATTEMPT,
-  BEFORE_SUBMISSION,
+  REFUSE_STEP,
+  REFUSE_FROZEN,
+  REFUSE_TIMES,
+  REFUSE_ATTEMPT,
+  REFUSE_SUBMISSION,
   ...trigger(
     'payment_transition_chain',
     'payment_transition',
@@ -213,19 +233,31 @@ export const HISTORY_RULES: readonly string[] = [
   ...undeletable('payment'),
   ...undeletable('submission'),
   ...undeletable('submission_attempt'),
-  ...trigger('payment_state', 'payment', 'BEFORE UPDATE OF state, version', 'payment_before_state'),
-  ...trigger('payment_frozen', 'payment', `BEFORE UPDATE OF ${FROZEN.join(', ')}`, 'payment_before_frozen'),
+  ...trigger('payment_state', 'payment', 'BEFORE UPDATE OF state, version', 'payment_refuse_step', {
+    when: STEP_IS_WRONG,
+  }),
+  ...trigger('payment_frozen', 'payment', `BEFORE UPDATE OF ${FROZEN.join(', ')}`, 'payment_refuse_frozen', {
+    when: differ(FROZEN),
+  }),
   ...trigger(
     'payment_times',
     'payment',
     'BEFORE UPDATE OF execute_at, not_after, submission_started_at',
-    'payment_before_times',
+    'payment_refuse_times',
+    {
+      when: TIMES_ARE_FIXED,
+    },
   ),
   ...trigger(
     'submission_attempt_closed',
     'submission_attempt',
     'BEFORE UPDATE',
-    'submission_attempt_before_update',
+    'submission_attempt_refuse_update',
+    {
+      when: 'OLD.closed_at IS NOT NULL',
+    },
   ),
-  ...trigger('submission_frozen', 'submission', 'BEFORE UPDATE', 'submission_before_update'),
+  ...trigger('submission_frozen', 'submission', 'BEFORE UPDATE', 'submission_refuse_update', {
+    when: differ(SUBMISSION_FROZEN),
+  }),
 ];
