@@ -18,6 +18,8 @@ export interface World {
   readonly load: LoadSampler;
   /** Payments of the warm-up: final, their workflows ended. They are judged with the others. */
   readonly warmUpIds: readonly string[];
+  /** CPU of the product after the warm-up, with nothing to do; null: not known here. */
+  readonly idleCores: number | null;
   /** Aborts when the bench is to end. */
   readonly signal: AbortSignal;
   /** A line for the person who waits. */

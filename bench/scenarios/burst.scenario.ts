@@ -3,6 +3,7 @@ import type { Measured, Scenario, World } from '../scenario.js';
 import { waitForInstant } from '../waiting.js';
 import {
   armedCount,
+  CPU_COLUMNS,
   cpuFigures,
   dueAfterSetUp,
   eventFigures,
@@ -30,8 +31,7 @@ export const burst: Scenario = {
     late_p99_ms: 'p99 (ms)',
     final_s: 'all final after (s)',
     closed_s: 'all workflows ended after (s)',
-    cpu_ms: 'CPU per payment (ms)',
-    cpu_parts_ms: 'of that (ms)',
+    ...CPU_COLUMNS,
     events: 'events per payment',
     rearmed: 'armed again',
     armed: 'armed 0.5 s before due',
@@ -64,7 +64,7 @@ async function measureBurst(world: World, count: number): Promise<Measured> {
       late_p99_ms: judged.lateness.p99,
       final_s: secondsAfter(dueAt, settled.finalAt),
       closed_s: secondsAfter(dueAt, settled.closedAt),
-      ...cpuFigures(world.load.between(from, to), count),
+      ...cpuFigures(world, world.load.between(from, to), count),
       ...(await eventFigures(world, setUp.payments)),
       armed,
       ...setUp.figures,

@@ -1,14 +1,16 @@
 import { judgePaid } from '../judge/judge-run.js';
 import type { GroupMemory } from '../sampling/process-group.js';
 import type { Measured, Scenario, World } from '../scenario.js';
-import { pauseFor, waitForInstant } from '../waiting.js';
-import { armedCount, dueAfterSetUp, settle, setUpPayments } from './payments-due.js';
+import { pauseFor, waitForInstant, waitUntil } from '../waiting.js';
+import { armedCount, dueAfterSetUp, productCpuMs, settle, setUpPayments } from './payments-due.js';
 
 /** Payments armed at once in one worker. */
 const ARMED = { dev: 500, postgres: 5_000 } as const;
 const IDLE_S = 10;
-/** The workers tell their metrics once a second. */
-const LOOK_BEFORE_DUE_MS = 1_000;
+/** The workers tell their metrics once a second; reading memory must be over when payments fall due. */
+const LOOK_BEFORE_DUE_MS = 1_800;
+const LOOK_FOR_MS = 1_400;
+const LOOK_EVERY_MS = 100;
 const MIB = 1_048_576;
 const GROUPS = ['api', 'worker', 'postgres', 'temporal', 'temporal-postgres', 'simulator'] as const;
 
@@ -48,16 +50,14 @@ async function measureMemory(world: World, count: number): Promise<Measured> {
   const dueAt = dueAfterSetUp(world, count);
   const setUp = await setUpPayments(world, count, dueAt);
   await waitForInstant(dueAt - LOOK_BEFORE_DUE_MS, world.signal);
-  const isArmed = await armedCount(world);
+  const isArmed = await mostArmed(world, count);
   const armed = world.load.memory(true);
   await waitForInstant(dueAt, world.signal);
   const settled = await settle(world, setUp.payments);
   const peak = world.load.peakRss();
   const to = world.load.mark();
   const judged = await judgePaid(world, setUp.payments);
-  const { cpuMs, seconds } = world.load.between(from, idleEnd);
-  const product = GROUPS.filter((group) => group !== 'simulator');
-  const idleCpuMs = product.reduce((sum, group) => sum + (cpuMs[group] ?? 0), 0);
+  const idleShare = world.load.between(from, idleEnd);
   const mib = (bytes: number | undefined): number | null => (bytes === undefined ? null : bytes / MIB);
   return {
     figures: {
@@ -75,7 +75,7 @@ async function measureMemory(world: World, count: number): Promise<Measured> {
       ).join(', '),
       kind: kindOf(idle, armed),
       idle_cores:
-        world.load.between(from, idleEnd).foreignCores === null ? null : idleCpuMs / 1_000 / seconds,
+        idleShare.foreignCores === null ? null : productCpuMs(idleShare) / 1_000 / idleShare.seconds,
     },
     failures: [
       ...setUp.failures,
@@ -85,6 +85,14 @@ async function measureMemory(world: World, count: number): Promise<Measured> {
     ],
     window: [from, to],
   };
+}
+
+/** @returns how many are armed once all are, or shortly before they fall due. */
+async function mostArmed(world: World, count: number): Promise<number> {
+  let armed = 0;
+  const areAll = async (): Promise<boolean> => (armed = await armedCount(world)) >= count;
+  await waitUntil(areAll, { everyMs: LOOK_EVERY_MS, limitMs: LOOK_FOR_MS, signal: world.signal });
+  return armed;
 }
 
 type Memory = Readonly<Record<string, GroupMemory | null>>;

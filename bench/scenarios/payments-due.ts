@@ -91,12 +91,25 @@ export function secondsAfter(from: number, to: number | null): number | null {
   return to === null ? null : (to - from) / 1_000;
 }
 
-/** CPU time of the product per payment, whole and by part, idle time of the stack included. */
-export function cpuFigures(share: LoadShare, payments: number): Figures {
-  if (share.foreignCores === null) return { cpu_ms: null, cpu_parts_ms: null };
+/** CPU time of the product, ms. */
+export function productCpuMs(share: LoadShare): number {
+  return PRODUCT_GROUPS.reduce((sum, group) => sum + (share.cpuMs[group] ?? 0), 0);
+}
+
+/** Headings of `cpuFigures`. */
+export const CPU_COLUMNS = {
+  cpu_ms: 'CPU per payment (ms)',
+  cpu_idle_ms: 'of that what the idle stack uses (ms)',
+  cpu_parts_ms: 'by part (ms)',
+} as const;
+
+/** CPU time of the product per payment: whole, what it would have used with nothing to do, by part. */
+export function cpuFigures(world: World, share: LoadShare, payments: number): Figures {
+  if (share.foreignCores === null) return { cpu_ms: null, cpu_idle_ms: null, cpu_parts_ms: null };
   const parts = PRODUCT_GROUPS.map((group) => [group, (share.cpuMs[group] ?? 0) / payments] as const);
   return {
-    cpu_ms: parts.reduce((sum, [, ms]) => sum + ms, 0),
+    cpu_ms: productCpuMs(share) / payments,
+    cpu_idle_ms: world.idleCores === null ? null : (world.idleCores * 1_000 * share.seconds) / payments,
     cpu_parts_ms: parts
       .filter(([, ms]) => ms > 0)
       .map(([group, ms]) => `${group} ${ms.toFixed(1)}`)

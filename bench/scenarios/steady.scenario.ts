@@ -2,7 +2,7 @@ import { judgePaid } from '../judge/judge-run.js';
 import type { CreatedPayment } from '../load/payment-creator.js';
 import type { Measured, Scenario, World } from '../scenario.js';
 import { waitForInstant } from '../waiting.js';
-import { cpuFigures, eventFigures, secondsAfter, settle } from './payments-due.js';
+import { CPU_COLUMNS, cpuFigures, eventFigures, secondsAfter, settle } from './payments-due.js';
 
 /** Payments per second. */
 const RATES = [20, 40] as const;
@@ -22,8 +22,7 @@ export const steady: Scenario = {
     late_p50_ms: 'p50 (ms)',
     late_p99_ms: 'p99 (ms)',
     late_most_ms: 'latest (ms)',
-    cpu_ms: 'CPU per payment (ms)',
-    cpu_parts_ms: 'of that (ms)',
+    ...CPU_COLUMNS,
     events: 'events per payment',
     closed_s: 'all workflows ended after the last due (s)',
   },
@@ -51,7 +50,7 @@ async function measureSteady(world: World, rate: number, count: number): Promise
       late_p50_ms: judged.lateness.p50,
       late_p99_ms: judged.lateness.p99,
       late_most_ms: judged.lateness.most,
-      ...cpuFigures(world.load.between(from, to), count),
+      ...cpuFigures(world, world.load.between(from, to), count),
       ...(await eventFigures(world, payments)),
       closed_s: secondsAfter(lastDueAt, settled.closedAt),
     },

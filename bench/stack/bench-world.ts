@@ -7,11 +7,15 @@ import { PaymentCreator } from '../load/payment-creator.js';
 import { LoadSampler } from '../sampling/load-sampler.js';
 import { ProcessGroup } from '../sampling/process-group.js';
 import type { World } from '../scenario.js';
-import { settle } from '../scenarios/payments-due.js';
+import { productCpuMs, settle } from '../scenarios/payments-due.js';
+import { pauseFor } from '../waiting.js';
 import type { FullTemporal } from './full-temporal.js';
 
 const WARM_UP = 20;
 const WARM_UP_DUE_IN_MS = 6_000;
+/** After the warm-up: until garbage is collected and connections rest, then the look at idle CPU. */
+const SETTLE_MS = 2_000;
+const IDLE_MS = 5_000;
 
 export interface WorldOptions {
   readonly temporal: TemporalKind;
@@ -53,8 +57,10 @@ export async function withWorld<T>(options: WorldOptions, use: (world: World) =>
       token: stack.simulator_control_token,
     });
     const { temporal, say } = options;
-    const world: World = { stack, temporal, creator, ledger, rows, runs, load, warmUpIds: [], signal, say };
-    return await use({ ...world, warmUpIds: await warmUp(world) });
+    const parts = { stack, temporal, creator, ledger, rows, runs, load, signal, say };
+    const cold: World = { ...parts, warmUpIds: [], idleCores: null };
+    const warmUpIds = await warmUp(cold);
+    return await use({ ...cold, warmUpIds, idleCores: await idleCores(load, signal) });
   } finally {
     await closeAll(closing.reverse());
   }
@@ -79,6 +85,14 @@ async function warmUp(world: World): Promise<readonly string[]> {
   const { failures } = await settle(world, payments);
   if (failures.length > 0) throw new Error(`The warm-up did not end well. ${failures.join('. ')}.`);
   return payments.map((payment) => payment.id);
+}
+
+async function idleCores(load: LoadSampler, signal: AbortSignal): Promise<number | null> {
+  await pauseFor(SETTLE_MS, signal);
+  const from = load.mark();
+  await pauseFor(IDLE_MS, signal);
+  const share = load.between(from, load.mark());
+  return share.foreignCores === null ? null : productCpuMs(share) / 1_000 / share.seconds;
 }
 
 function processGroups(stack: TemporaryStack, full: FullTemporal | null): Record<string, ProcessGroup> {
