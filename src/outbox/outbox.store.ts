@@ -111,11 +111,17 @@ export async function takeSlots(
 
 const WAKE_AFTER: Statement = {
   name: 'plan-wake-after',
-  text: `UPDATE payment p SET wake_after = clock_timestamp() + x.ms * interval '1 ms'
-    FROM unnest($1::text[], $2::double precision[]) AS x (id, ms) WHERE p.id = x.id AND p.state = 'scheduled'`,
+  text: `WITH free AS (
+  SELECT id FROM payment WHERE id = ANY ($1::text[]) AND state = 'scheduled' FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE payment p SET wake_after = clock_timestamp() + x.ms * interval '1 ms'
+  FROM free JOIN unnest($1::text[], $2::double precision[]) AS x (id, ms) USING (id)
+ WHERE p.id = free.id`,
 };
 
-/** Tells the sweep until when a payment of a slow lane is not missing but waits for its slot. */
+/**
+ * Tells the sweep until when a payment of a slow lane is not missing but waits for its slot. One that
+ * somebody holds locked is left out: at worst the sweep wakes it for nothing.
+ */
 export async function planWakeAfter(
   sql: Sql,
   waits: readonly { readonly paymentId: string; readonly inMs: number }[],

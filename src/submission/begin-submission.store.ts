@@ -109,13 +109,23 @@ export async function beginSubmissions(
 
 const MARK_ARMED: Statement = {
   name: 'mark-armed',
-  text: `UPDATE payment SET armed_by = $2
-          WHERE id = ANY ($1::text[]) AND state = 'scheduled' AND armed_by IS DISTINCT FROM $2`,
+  text: `WITH free AS (
+  SELECT id FROM payment WHERE id = ANY ($1::text[]) AND state = 'scheduled' FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE payment p SET armed_by = $2 FROM free WHERE p.id = free.id RETURNING p.id`,
 };
 
-/** Tells the sweep that a living worker holds these payments while they wait for their lane. */
-export async function markArmed(sql: Sql, paymentIds: readonly string[], worker: string): Promise<void> {
-  await sql.query(MARK_ARMED, [paymentIds, worker]);
+/**
+ * Tells the sweep that a living worker holds these payments while they wait for their lane.
+ * @returns the ids that were marked; one that somebody holds locked is left out, so that a frozen
+ * caller on one payment never stops a whole lane.
+ */
+export async function markArmed(
+  sql: Sql,
+  paymentIds: readonly string[],
+  worker: string,
+): Promise<ReadonlySet<string>> {
+  const { rows } = await sql.query<{ id: string }>(MARK_ARMED, [paymentIds, worker]);
+  return new Set(rows.map((row) => row.id));
 }
 
 const ESTIMATE: Statement = {
@@ -142,12 +152,17 @@ export async function estimateWaits(
 
 const RELEASE_ARMED: Statement = {
   name: 'release-armed',
-  text: `UPDATE payment p SET armed_by = NULL, wake_after = clock_timestamp() + (x.ms + 8000) * interval '1 ms'
-           FROM unnest($1::text[], $2::double precision[]) AS x (id, ms)
-          WHERE p.id = x.id AND p.state = 'scheduled'`,
+  text: `WITH free AS (
+  SELECT id FROM payment WHERE id = ANY ($1::text[]) AND state = 'scheduled' FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE payment p SET armed_by = NULL, wake_after = clock_timestamp() + (x.ms + 8000) * interval '1 ms'
+  FROM free JOIN unnest($1::text[], $2::double precision[]) AS x (id, ms) USING (id)
+ WHERE p.id = free.id`,
 };
 
-/** Ends the mark of payments that go back to wait in their workflow; the sweep leaves them alone until then. */
+/**
+ * Ends the mark of payments that go back to wait in their workflow; the sweep leaves them alone until
+ * then. One that somebody holds locked keeps its mark: the sweep looks at it a little later.
+ */
 export async function releaseArmed(
   sql: Sql,
   waits: readonly { readonly paymentId: string; readonly retryAfterMs: number }[],

@@ -215,8 +215,8 @@ export class DueGate {
     const owner = this.lease.id;
     const unmarked = lane.waiters.filter((w) => w.markedFor !== owner && now - w.sinceMs > MARK_AFTER_MS);
     if (unmarked.length > 0) {
-      await markArmed(this.sql, unmarked.map((w) => w.prepared.paymentId), owner); // prettier-ignore
-      for (const waiter of unmarked) waiter.markedFor = owner;
+      const marked = await markArmed(this.sql, unmarked.map((w) => w.prepared.paymentId), owner); // prettier-ignore
+      for (const waiter of unmarked) if (marked.has(waiter.prepared.paymentId)) waiter.markedFor = owner;
     }
     const long = lane.waiters.filter((w) => now - w.sinceMs > (lane.closed ? MARK_AFTER_MS : MEMORY_WAIT_MS));
     if (long.length === 0) return;

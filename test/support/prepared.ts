@@ -1,12 +1,15 @@
 import { providerKey, type PaymentId } from '../../src/domain/payment-id.js';
 import type { PaymentRow } from '../../src/payments/payment.store.js';
+import type { PaymentProvider } from '../../src/providers/payment-provider.js';
 import { sha1 } from '../../src/platform/sha256.js';
 import type { Prepared } from '../../src/submission/begin-submission.store.js';
 import { testCipher } from './builders.js';
-import type { TestEngine } from './engine.js';
 
-/** What arming makes of a payment: its request, built by the engine's adapter and sealed. */
-export function preparedFor({ provider }: Pick<TestEngine, 'provider'>, payment: PaymentRow): Prepared {
+/** What arming makes of a payment: its request, built by an engine's adapter and sealed. */
+export function preparedFor(
+  { provider }: { readonly provider: Pick<PaymentProvider, 'prepare'> },
+  payment: PaymentRow,
+): Prepared {
   const key = providerKey(payment.id as PaymentId, 1, sha1);
   const submission = provider.prepare({
     paymentId: payment.id,
