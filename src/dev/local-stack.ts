@@ -14,6 +14,7 @@ import { runPlan, stepMaker, type PlanItem, type Report } from './stack-plan.js'
 import {
   apiSpec,
   paymentsEnvironment,
+  sharedSettings,
   simulatorSpec,
   workerSpec,
   type ServiceContext,
@@ -155,6 +156,7 @@ export class LocalStack {
       postgresUrl: this.#server.ownerUrl,
       simulatorControlToken: this.#controlToken,
       apiKeys: this.#apiKeys,
+      environment: sharedSettings(this.#context()),
       pids: this.#processes.pids(),
     });
   }

@@ -38,6 +38,8 @@ const StackFile = z.object({
   /** The owner of the schema: local stacks only. */
   postgres_url: z.string(),
   api_keys: ApiKeys,
+  /** The settings that API, worker and operations program of this stack share (.env.example). */
+  environment: z.record(z.string(), z.string()),
   /** Process ids by name: postgres, temporal, simulator, api, worker, api-2, …; only living ones. */
   pids: z.record(z.string(), z.number().int()),
 });
@@ -71,6 +73,7 @@ export interface StackParts {
   readonly postgresUrl: string;
   readonly simulatorControlToken: string;
   readonly apiKeys: ApiKeys;
+  readonly environment: Readonly<Record<string, string>>;
   /** Null: the process does not run now. */
   readonly pids: readonly (readonly [name: string, pid: number | null])[];
 }
@@ -95,6 +98,7 @@ export function describeStack(parts: StackParts): StackFile {
     simulator_control_token: parts.simulatorControlToken,
     postgres_url: parts.postgresUrl,
     api_keys: parts.apiKeys,
+    environment: parts.environment,
     pids: Object.fromEntries(parts.pids.filter((entry): entry is [string, number] => entry[1] !== null)),
   };
 }

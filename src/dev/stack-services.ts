@@ -35,9 +35,8 @@ export function inheritedEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv 
 }
 
 /** The settings that API, worker and operations program share (names: src/config/config.ts). */
-export function paymentsEnvironment(context: ServiceContext): NodeJS.ProcessEnv {
+export function sharedSettings(context: ServiceContext): Record<string, string> {
   return {
-    ...inheritedEnvironment(context.env),
     PAYMENTS_MODE: 'development',
     PAYMENTS_DATABASE_URL: context.postgresUrl,
     PAYMENTS_KEYS_FILE: context.folder.keysFile,
@@ -48,6 +47,11 @@ export function paymentsEnvironment(context: ServiceContext): NodeJS.ProcessEnv 
     PAYMENTS_SIMULATOR_URL: `http://127.0.0.1:${context.ports.simulator}`,
     PAYMENTS_SIMULATOR_API_KEY: SIMULATOR_KEYS.A,
   };
+}
+
+/** The environment of those programs. */
+export function paymentsEnvironment(context: ServiceContext): NodeJS.ProcessEnv {
+  return { ...inheritedEnvironment(context.env), ...sharedSettings(context) };
 }
 
 function program(context: ServiceContext, name: string): string {

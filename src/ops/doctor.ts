@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { Listr } from 'listr2';
 import { readConfig, readKeysFile, type Config } from '../config/config.js';
+import { serviceEnvironment } from './environment.js';
 import { Database } from '../persistence/database.js';
 import { act, addCommand, type CommonOptions, type Session } from './command.js';
 import { failed, ok, skipped, type Check } from './doctor/check.js';
@@ -26,7 +27,7 @@ async function examine(session: Session, options: CommonOptions): Promise<readon
   const name = 'configuration';
   let config: Config;
   try {
-    config = readConfig(session.terminal.env);
+    config = readConfig(serviceEnvironment(session.terminal));
   } catch (error) {
     const rest = ['key file', 'postgres', 'temporal', 'provider'];
     return [

@@ -1,11 +1,23 @@
+import { readLocalStack } from './local-stack.js';
 import { CommandFailure, type Terminal } from './terminal.js';
+
+/**
+ * The settings of commands on the service: the environment, or those of the local stack when it
+ * names no database.
+ * @throws CommandFailure when there is neither.
+ */
+export function serviceEnvironment(terminal: Terminal): NodeJS.ProcessEnv {
+  if (terminal.env['PAYMENTS_DATABASE_URL'] !== undefined) return terminal.env;
+  const stack = readLocalStack(terminal);
+  return stack === null ? terminal.env : { ...terminal.env, ...stack.environment };
+}
 
 /**
  * The database of commands that need nothing else.
  * @throws CommandFailure when PAYMENTS_DATABASE_URL is missing or no Postgres URL.
  */
 export function databaseUrl(terminal: Terminal): string {
-  const url = terminal.env['PAYMENTS_DATABASE_URL'];
+  const url = serviceEnvironment(terminal)['PAYMENTS_DATABASE_URL'];
   if (url !== undefined && /^postgres(ql)?:\/\//.test(url) && URL.canParse(url)) return url;
   throw new CommandFailure(
     2,

@@ -14,6 +14,7 @@ const running = describeStack({
   postgresUrl: 'postgres://o:p@127.0.0.1:7350/payments',
   simulatorControlToken: 'token',
   apiKeys: { client: 'c', client_readonly: 'r', other_tenant: 'o', operator: 'p' },
+  environment: { PAYMENTS_MODE: 'development' },
   pids: [
     ['api', 11],
     ['worker', null],
@@ -35,6 +36,7 @@ describe('stack.json', () => {
       postgresUrl: running.postgres_url,
       simulatorControlToken: 'token',
       apiKeys: running.api_keys,
+      environment: { PAYMENTS_MODE: 'development' },
       pids: [],
     });
     expect(foreign).toMatchObject({

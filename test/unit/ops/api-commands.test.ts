@@ -329,7 +329,10 @@ describe('the local stack', () => {
 
   function stack(state: string): void {
     const keys = { client: 'key-of-client', operator: 'key-of-operator' };
-    writeFileSync(join(folder, 'stack.json'), JSON.stringify({ state, api_url: url, api_keys: keys }));
+    writeFileSync(
+      join(folder, 'stack.json'),
+      JSON.stringify({ state, api_url: url, api_keys: keys, environment: {} }),
+    );
   }
   const local = (...args: string[]): Promise<Ran> => payments(args, { PAYMENTS_LOCAL_DIR: folder });
 
