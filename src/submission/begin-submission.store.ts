@@ -1,6 +1,6 @@
 import type { PreparedSubmission } from '../providers/payment-provider.js';
 import type { Sql, Statement } from '../persistence/database.js';
-import { GUARDS, moveCtes } from '../payments/gate.js';
+import { GUARDS, moveCtes, stateIs } from '../payments/gate.js';
 import { leaseAlive } from './worker-lease.js';
 
 /** The lane row as tokens stand now; `own lease alive` and `not paused` are part of the lock. */
@@ -24,7 +24,7 @@ c AS (
   SELECT p.id, 'submitting'::text AS to_state, 'begin-submission'::text AS cause, 'worker:' || $2 AS actor,
          '{"rule":"T7"}'::text AS detail
     FROM payment p
-   WHERE p.id = ANY ($4::text[]) AND p.lane = $1 AND p.state = 'scheduled' AND ${GUARDS.DUE_NOW}
+   WHERE p.id = ANY ($4::text[]) AND p.lane = $1 AND ${stateIs('p', ['scheduled'])} AND ${GUARDS.DUE_NOW}
    ORDER BY p.execute_at, p.id
    LIMIT coalesce((SELECT least(floor(available)::integer, $3::integer) FROM l), 0)
      FOR NO KEY UPDATE SKIP LOCKED),
