@@ -32,6 +32,7 @@ export class WorkerLease {
   private endsAtWall = 0;
   private timer: NodeJS.Timeout | null = null;
   private renewing = false;
+  private ended = false;
 
   constructor(
     private readonly sql: Sql,
@@ -66,12 +67,13 @@ export class WorkerLease {
   async end(): Promise<void> {
     if (this.timer) clearInterval(this.timer);
     this.timer = null;
+    this.ended = true;
     this.endsAtMonotonic = 0;
     await this.sql.query(REMOVE, [this.current]);
   }
 
   private async takeNew(): Promise<void> {
-    for (;;) {
+    while (!this.ended) {
       const id = randomUUID();
       const sentAt = [monotonicMs(), wallMs()] as const;
       try {
@@ -98,6 +100,8 @@ export class WorkerLease {
     try {
       const sentAt = [monotonicMs(), wallMs()] as const;
       const { rowCount } = await this.sql.query(RENEW, [this.current, LEASE_MS]);
+      // Given back meanwhile: its answer means nothing any more.
+      if (this.ended) return;
       if (rowCount === 1) this.extend(sentAt);
       else {
         await this.takeNew();
