@@ -39,6 +39,8 @@ export interface EngineOptions {
   readonly ladderDivisor?: number;
   readonly provider?: Partial<SimulatedProviderOptions>;
   readonly poolSize?: number;
+  /** Another way to the database, through a proxy. */
+  readonly url?: string;
   /** What the engine's cipher does otherwise than the real one. */
   readonly cipher?: Partial<SubmissionCipher>;
   /** Called before the engine starts, to place taps that its start must meet. */
@@ -83,7 +85,8 @@ export class EngineRig {
 
   /** Starts another worker's engine on this database and simulator. */
   async engine(options: EngineOptions = {}): Promise<TestEngine> {
-    const database = this.tapped(`engine-${this.engines.length + 1}`, options.poolSize);
+    const name = `engine-${this.engines.length + 1}`;
+    const database = this.tapped(name, options.poolSize, options.url);
     options.prepare?.(database);
     const provider = new TappedProvider(
       new SimulatedProvider({
@@ -112,8 +115,8 @@ export class EngineRig {
   }
 
   /** Another way to this database that a test can tap; closed with the rig. */
-  tapped(applicationName: string, poolSize = 10): TappedDatabase {
-    const database = new TappedDatabase({ url: this.db.url, poolSize, applicationName });
+  tapped(applicationName: string, poolSize = 10, url = this.db.url): TappedDatabase {
+    const database = new TappedDatabase({ url, poolSize, applicationName });
     this.databases.push(database);
     return database;
   }

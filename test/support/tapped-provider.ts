@@ -30,6 +30,10 @@ export class TappedProvider implements PaymentProvider {
 
   constructor(private readonly inner: PaymentProvider) {}
 
+  get callsUnderWay(): number {
+    return this.underWay;
+  }
+
   get name(): string {
     return this.inner.name;
   }
