@@ -49,7 +49,8 @@ export class WorkerModule {
         {
           provide: OutboxRelay,
           inject: [Database],
-          useFactory: (database: Database) => new OutboxRelay(database, orchestration.starter, events),
+          useFactory: (database: Database) =>
+            new OutboxRelay(database, orchestration.starter, events, { hasNeighbour: true }),
         },
         {
           provide: Sweep,

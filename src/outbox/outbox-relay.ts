@@ -5,6 +5,7 @@ import { ARM_LEAD_MS, armOffsetMs } from './arm-slots.js';
 import {
   deleteOutbox,
   giveBackOutbox,
+  hasStale,
   pendingKinds,
   planWakeAfter,
   takeOutbox,
@@ -17,6 +18,12 @@ import type { WorkflowStarter, WorkflowTarget } from './workflow-starter.js';
 
 const BATCH = 100;
 const PUBLISHERS = 25;
+/** While creates come in faster than this (commits of the last second), starts wait behind them. */
+const BUSY_NUDGES = 100;
+const BUSY_PUBLISHERS = 1;
+/** A relay with a neighbour leaves it starts that are due later than this and younger than that. */
+const NEIGHBOUR_WITHIN_MS = 60_000;
+const NEIGHBOUR_STALE_MS = 30_000;
 const POLL_MS = 250;
 const NUDGE_MS = 10;
 const BACK_OFF_FIRST_MS = 500;
@@ -27,6 +34,14 @@ const WAKE_AFTER_ARM_MS = 5_000;
 export interface RelayEvents {
   published(kind: OutboxKind, count: number): void;
   fault(operation: string, error: unknown): void;
+}
+
+export interface RelayOptions {
+  /**
+   * True for a worker's relay: the relay beside the API hears of each commit at once, so this one
+   * takes what is due soon and what has waited for long. Two would only share one orchestrator.
+   */
+  readonly hasNeighbour: boolean;
 }
 
 /**
@@ -41,11 +56,17 @@ export class OutboxRelay implements OutboxNudge {
   private readonly stopping: Promise<void>;
   private tellStopping: () => void = () => undefined;
   private loop: Promise<void> | null = null;
+  private nudges = 0;
+  private nudgesSinceMs = -Infinity;
+  private isBusy = false;
+  /** How soon starts must be due to be taken now; null: all. */
+  private startsWithinMs: number | null = null;
 
   constructor(
     private readonly sql: Sql,
     private readonly starter: WorkflowStarter,
     private readonly events: RelayEvents,
+    private readonly options: RelayOptions = { hasNeighbour: false },
   ) {
     this.stopping = new Promise((resolve) => (this.tellStopping = resolve));
   }
@@ -57,6 +78,13 @@ export class OutboxRelay implements OutboxNudge {
 
   /** A commit just left something: do not wait for the next poll. */
   nudge(): void {
+    const now = monotonicMs();
+    if (now - this.nudgesSinceMs >= 1_000) {
+      this.isBusy = this.nudges > BUSY_NUDGES;
+      this.nudges = 0;
+      this.nudgesSinceMs = now;
+    }
+    this.nudges++;
     this.wakePoll();
   }
 
@@ -71,7 +99,9 @@ export class OutboxRelay implements OutboxNudge {
   private async poll(): Promise<void> {
     while (!this.stopped) {
       try {
-        for (const kind of await pendingKinds(this.sql)) this.drain(kind);
+        const patient = this.options.hasNeighbour && !(await hasStale(this.sql, NEIGHBOUR_STALE_MS));
+        this.startsWithinMs = patient ? NEIGHBOUR_WITHIN_MS : null;
+        for (const kind of await pendingKinds(this.sql, this.startsWithinMs)) this.drain(kind);
       } catch (error) {
         this.events.fault('outbox-poll', error);
       }
@@ -106,16 +136,17 @@ export class OutboxRelay implements OutboxNudge {
 
   /** @returns how many were taken. @throws the first fault of publishing; the rest is given back. */
   private async batch(kind: OutboxKind): Promise<number> {
-    const rows = await takeOutbox(this.sql, kind, BATCH);
+    const rows = await takeOutbox(this.sql, kind, BATCH, kind === 'start' ? this.startsWithinMs : null);
     if (rows.length === 0) return 0;
     const readAtMs = monotonicMs();
     const targets = await this.targets(kind, rows, readAtMs);
     const done: bigint[] = [];
     let fault: unknown = null;
     let next = 0;
-    const publisher = async (): Promise<void> => {
+    const publisher = async (n: number): Promise<void> => {
       // The first fault ends the batch: a dead orchestrator is not asked a hundred times.
       while (next < rows.length && fault === null) {
+        if (n >= this.publishers(kind)) return;
         const i = next++;
         const row = rows[i];
         const target = targets[i];
@@ -128,7 +159,7 @@ export class OutboxRelay implements OutboxNudge {
         }
       }
     };
-    await Promise.all(Array.from({ length: PUBLISHERS }, publisher));
+    await Promise.all(Array.from({ length: PUBLISHERS }, (_, n) => publisher(n)));
     if (done.length > 0) await deleteOutbox(this.sql, done);
     this.events.published(kind, done.length);
     if (fault !== null) {
@@ -140,6 +171,12 @@ export class OutboxRelay implements OutboxNudge {
       throw fault as Error;
     }
     return rows.length;
+  }
+
+  /** Creates first: a start costs the orchestrator several times what a create costs Postgres. */
+  private publishers(kind: OutboxKind): number {
+    const isFresh = monotonicMs() - this.nudgesSinceMs < 2_000;
+    return kind === 'start' && this.isBusy && isFresh ? BUSY_PUBLISHERS : PUBLISHERS;
   }
 
   /** Takes slots for what is to be armed later, and says when. */

@@ -25,22 +25,39 @@ export const TARGET_COLUMNS = `p.id AS payment_id, p.state, p.version, p.lane, l
 
 const FREE = `(taken_until IS NULL OR taken_until < clock_timestamp())`;
 
+/** Starts due within this time; null: all. now() and not the clock, so that the index bounds the walk. */
+const WITHIN = (parameter: string): string =>
+  `due_at <= coalesce(now() + ${parameter}::double precision * interval '1 ms', 'infinity'::timestamptz)`;
+
 const PENDING: Statement = {
   name: 'outbox-pending',
   text: `SELECT kind FROM unnest($1::text[]) AS kind
-    WHERE EXISTS (SELECT 1 FROM outbox o WHERE o.kind = kind.kind AND ${FREE})`,
+    WHERE EXISTS (SELECT 1 FROM outbox o WHERE o.kind = kind.kind AND ${FREE}
+                     AND (o.kind <> 'start' OR o.${WITHIN('$2')}))`,
 };
 
-/** The kinds that have something to take. */
-export async function pendingKinds(sql: Sql): Promise<readonly OutboxKind[]> {
-  const { rows } = await sql.query<{ kind: OutboxKind }>(PENDING, [OUTBOX_KINDS]);
+/** The kinds that have something to take; of starts only those due within `startsWithinMs` (null: all). */
+export async function pendingKinds(sql: Sql, startsWithinMs: number | null): Promise<readonly OutboxKind[]> {
+  const { rows } = await sql.query<{ kind: OutboxKind }>(PENDING, [OUTBOX_KINDS, startsWithinMs]);
   return rows.map((r) => r.kind);
+}
+
+const STALE: Statement = {
+  name: 'outbox-stale',
+  text: `SELECT EXISTS (SELECT 1 FROM outbox WHERE created_at < now() - $1::double precision * interval '1 ms'
+    AND ${FREE}) AS stale`,
+};
+
+/** True when a row has waited for longer than `ms` (index outbox_by_age). */
+export async function hasStale(sql: Sql, ms: number): Promise<boolean> {
+  const { rows } = await sql.query<{ stale: boolean }>(STALE, [ms]);
+  return rows[0]?.stale === true;
 }
 
 const TAKE: Statement = {
   name: 'outbox-take',
   text: `WITH c AS (
-  SELECT id FROM outbox WHERE kind = $1 AND ${FREE} ORDER BY due_at, id LIMIT $2 FOR UPDATE SKIP LOCKED),
+  SELECT id FROM outbox WHERE kind = $1 AND ${FREE} AND ${WITHIN('$3')} ORDER BY due_at, id LIMIT $2 FOR UPDATE SKIP LOCKED),
 u AS (
   UPDATE outbox o SET taken_until = clock_timestamp() + interval '15 seconds' FROM c WHERE o.id = c.id
   RETURNING o.id, o.payment_id, o.due_at)
@@ -49,9 +66,14 @@ SELECT u.id, ${TARGET_COLUMNS}
  ORDER BY u.due_at, u.id`,
 };
 
-/** Takes up to `limit` rows of a kind for 15 s, soonest due first (index outbox_by_due). */
-export async function takeOutbox(sql: Sql, kind: OutboxKind, limit: number): Promise<readonly OutboxRow[]> {
-  const { rows } = await sql.query<OutboxRow>(TAKE, [kind, limit]);
+/** Takes up to `limit` rows of a kind, due within `withinMs` (null: all), for 15 s, soonest first (index outbox_by_due). */
+export async function takeOutbox(
+  sql: Sql,
+  kind: OutboxKind,
+  limit: number,
+  withinMs: number | null = null,
+): Promise<readonly OutboxRow[]> {
+  const { rows } = await sql.query<OutboxRow>(TAKE, [kind, limit, withinMs]);
   return rows;
 }
 
