@@ -16,10 +16,19 @@ export interface TestCounts {
   readonly problems: readonly string[];
 }
 
-/** What of a module's tree is counted; all of it is final when the run has ended. */
-export type CountedModule = Pick<TestModule, 'moduleId' | 'errors'> & {
-  readonly children: Pick<TestModule['children'], 'allTests' | 'allSuites'>;
-};
+interface Counted {
+  errors(): readonly Pick<SerializedError, 'message'>[];
+}
+
+/** What of a test file's tree is counted; all of it is final when the run has ended. */
+export interface CountedModule extends Counted {
+  /** Path from the project's root. */
+  readonly relativeModuleId: string;
+  readonly children: {
+    allSuites(): Iterable<Counted & { readonly fullName: string }>;
+    allTests(): Iterable<{ result(): { readonly state: 'pending' | 'passed' | 'failed' | 'skipped' } }>;
+  };
+}
 
 const firstLine = (text: string): string => text.split('\n', 1)[0] ?? '';
 
@@ -32,25 +41,28 @@ export function countTests(
   strayErrors: readonly Pick<SerializedError, 'message'>[],
   reason: TestRunEndReason,
 ): TestCounts {
-  const problems: string[] = [];
-  let passed = 0;
-  let failed = 0;
-  let skipped = 0;
-  for (const module of modules) {
-    for (const error of module.errors()) problems.push(`${module.moduleId}: ${firstLine(error.message)}`);
-    for (const suite of module.children.allSuites()) {
-      for (const error of suite.errors()) problems.push(`${suite.fullName}: ${firstLine(error.message)}`);
-    }
-    for (const test of module.children.allTests()) {
-      const { state } = test.result();
-      if (state === 'passed') passed += 1;
-      else if (state === 'skipped') skipped += 1;
-      else failed += 1;
-    }
-  }
+  const problems = modules.flatMap(problemsOf);
   for (const error of strayErrors) problems.push(`Outside any test: ${firstLine(error.message)}`);
   if (reason === 'interrupted') problems.push('The run was interrupted.');
-  return { files: modules.length, passed, failed: failed + problems.length, skipped, problems };
+  const states = modules.flatMap((module) =>
+    [...module.children.allTests()].map((test) => test.result().state),
+  );
+  const passed = states.filter((state) => state === 'passed').length;
+  const skipped = states.filter((state) => state === 'skipped').length;
+  const failed = states.length - passed - skipped + problems.length;
+  return { files: modules.length, passed, failed, skipped, problems };
+}
+
+function problemsOf(module: CountedModule): string[] {
+  const file = module.relativeModuleId;
+  const problems = module.errors().map((error) => `${file}: ${firstLine(error.message)}`);
+  for (const suite of module.children.allSuites()) {
+    for (const error of suite.errors()) {
+      problems.push(`${file}, ${suite.fullName}: ${firstLine(error.message)}`);
+    }
+  }
+  const isEmpty = [...module.children.allTests()].length === 0;
+  return isEmpty && problems.length === 0 ? [`${file} holds no test.`] : problems;
 }
 
 /** A vitest reporter that writes the counts of the run as JSON into the file named by TEST_COUNTS_FILE. */

@@ -14,7 +14,7 @@ export interface RigEvent {
 export function rigEvents(history: History): readonly RigEvent[] {
   return (history.events ?? []).map((event) => {
     const key = Object.keys(event).find((name) => name.endsWith('EventAttributes'));
-    if (key === undefined) throw new Error(`event ${event.eventId} has no attributes`);
+    if (key === undefined) throw new Error(`event ${String(event.eventId)} has no attributes`);
     return {
       id: String(event.eventId),
       name: key.replace('EventAttributes', ''),
