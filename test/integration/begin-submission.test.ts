@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SubmissionEvents } from '../../src/submission/submission-events.js';
 import { armedFor, EngineRig, pair, type TestEngine } from '../support/engine.js';
+import { until } from '../support/until.js';
 
 let rig: EngineRig;
 let one: TestEngine;
@@ -106,6 +107,51 @@ describe('a payment that must not start', () => {
     const ghost = armedFor({ id: `pay_${'a'.repeat(32)}`, lane: rig.lane, version: 1 });
     await expect(one.services.begin.beginSubmission(ghost)).rejects.toThrow(/does not exist here/);
     await expect(one.services.submit.submitPayment(ghost)).rejects.toThrow(/does not exist here/);
+  });
+});
+
+describe('a payment that is rescheduled while armed', () => {
+  it('to later: the old pair learns the new times, the new one starts it at its new time', async () => {
+    const payment = await rig.pay({ inMs: 400 });
+    const old = pair(one, payment);
+    const version = await rig.reschedule(payment, 900);
+    await rig.expectNotBefore([payment]);
+    const renewed = pair(one, { ...payment, version });
+    // An old not_due must not end the new wait.
+    expect(await old.begin).toMatchObject({ kind: 'not_due', version });
+    expect(await old.submit).toMatchObject({ kind: 'not_due', version });
+    expect(await renewed.submit).toEqual({ kind: 'stopped', state: 'succeeded' });
+    expect(await renewed.begin).toEqual({ kind: 'started' });
+    expect((await rig.simulator.effects(payment.id)).count).toBe(1);
+    expect((await rig.simulator.early()).count).toBe(0);
+  });
+
+  it('to earlier: the new pair starts it, and the old one ends with it instead of waiting on', async () => {
+    const payment = await rig.pay({ inMs: 60_000 });
+    const old = pair(one, payment);
+    await until('the old pair', () => one.engine.gauges().armed, (armed) => armed === 1); // prettier-ignore
+    const version = await rig.reschedule(payment, 200);
+    await rig.expectNotBefore([payment]);
+    const renewed = pair(one, { ...payment, version });
+    const stopped = { kind: 'stopped', state: 'succeeded' };
+    expect(await renewed.submit).toEqual(stopped);
+    expect(await old.begin).toEqual(stopped);
+    expect(await old.submit).toEqual(stopped);
+    expect((await rig.simulator.effects(payment.id)).count).toBe(1);
+    expect((await rig.simulator.early()).count).toBe(0);
+  });
+
+  it('to almost the same time: both pairs wait in the gate together, and it is started once', async () => {
+    const payment = await rig.pay({ inMs: 500 });
+    const old = pair(one, payment);
+    const version = await rig.reschedule(payment, 300);
+    await rig.expectNotBefore([payment]);
+    const renewed = pair(one, { ...payment, version });
+    const ends = await Promise.all([old.begin, old.submit, renewed.begin, renewed.submit]);
+    for (const end of ends) expect(['started', 'stopped', 'not_due']).toContain(end.kind);
+    expect(await rig.rules(payment.id)).toEqual(['T1', 'T2', 'T7', 'T9']);
+    expect((await rig.simulator.effects(payment.id)).count).toBe(1);
+    expect((await rig.simulator.early()).count).toBe(0);
   });
 });
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PaymentRow } from '../../src/payments/payment.store.js';
 import { OutcomeUnknown } from '../../src/persistence/database-errors.js';
+import { Database } from '../../src/persistence/database.js';
 import { closeAbandoned } from '../../src/submission/outcome.store.js';
 import { EngineRig, live, type LifeEnd, type TestEngine } from '../support/engine.js';
 import { Latch } from '../support/tapped-database.js';
@@ -98,6 +99,39 @@ describe('one lost answer', () => {
     expect(await persist(one, payment)).toBe('succeeded');
     expect(await rig.attempts(payment.id)).toHaveLength(2);
     await expectPaidOnce([payment]);
+  });
+});
+
+describe('a COMMIT in doubt', () => {
+  const NOTE = { name: 'note', text: `INSERT INTO setting (name, value) VALUES ($1, 'x')` };
+  const isNoted = async (name: string): Promise<boolean> =>
+    (await rig.db.query(`SELECT 1 FROM setting WHERE name = $1`, [name])).length === 1;
+
+  it.each([
+    ['whose answer is lost is an unknown outcome that stands', 'answers_lost', true],
+    ['that never arrived is an unknown outcome of which nothing stands', 'cut', false],
+  ] as const)('%s', async (name, mode, stands) => {
+    const database = rig.tapped('doubt', 1, proxy.url);
+    const lost = database.transaction(async (tx) => {
+      await tx.query(NOTE, [name]);
+      proxy.mode = mode;
+    });
+    await expect(lost).rejects.toBeInstanceOf(OutcomeUnknown);
+    proxy.mode = 'open';
+    if (stands) await until('the commit', () => isNoted(name), Boolean);
+    expect(await isNoted(name)).toBe(stands);
+    // The broken connection did not go back to the pool.
+    await database.transaction((tx) => tx.query(NOTE, [`${name}, again`]));
+    expect(await isNoted(`${name}, again`)).toBe(true);
+  });
+
+  it('that took too long for the driver never gives its answer to the next statement', async () => {
+    const database = new Database({ url: rig.db.url, poolSize: 1, applicationName: 'slow', queryMs: 200 });
+    const slow = database.query({ name: 'slow', text: `SELECT 'old' AS text, pg_sleep(1)` });
+    await expect(slow).rejects.toBeInstanceOf(OutcomeUnknown);
+    const { rows } = await database.query({ name: 'next', text: `SELECT 'new' AS text` });
+    expect(rows).toEqual([{ text: 'new' }]);
+    await database.close();
   });
 });
 
