@@ -195,6 +195,8 @@ export class FakeActivities {
     const answer = await this.submitWhenDue(payment, entry, input.version);
     await this.beginsRecorded?.(payment.id, this.begun.get(payment.id) ?? 0);
     entry.submits--;
+    // As in a worker's memory: a later pair of the same version starts anew.
+    if (entry.begins === 0 && entry.submits === 0) this.entries.delete(`${input.paymentId}/${input.version}`);
     if (answer.kind === 'stopped') payment.endedHere = answer.state;
     this.changed();
     return answer;
