@@ -26,22 +26,19 @@ export function toFailure(error: unknown): ApplicationFailure {
   }
 }
 
+/** Nothing is decided yet: Temporal asks again after `afterMs`. Not an error of anybody. */
+export function askAgain(afterMs: number): ApplicationFailure {
+  return failure('undecided', afterMs);
+}
+
 function failure(code: string, nextRetryDelay?: number): ApplicationFailure {
-  return ApplicationFailure.create({
+  const created = ApplicationFailure.create({
     message: code,
     type: code,
     nonRetryable: false,
     ...(nextRetryDelay === undefined ? {} : { nextRetryDelay, category: ApplicationFailureCategory.BENIGN }),
   });
-}
-
-/** Nothing is decided yet: Temporal asks again after `afterMs`. Not an error of anybody. */
-export function askAgain(afterMs: number): ApplicationFailure {
-  return ApplicationFailure.create({
-    message: 'undecided',
-    type: 'undecided',
-    nonRetryable: false,
-    nextRetryDelay: afterMs,
-    category: ApplicationFailureCategory.BENIGN,
-  });
+  // It would name this file and the folders of this machine, with every retry; the log has the fault's own.
+  created.stack = '';
+  return created;
 }
