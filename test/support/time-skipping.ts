@@ -33,6 +33,8 @@ const START_TRIES = 5;
 /** A start or signal that timed out may have happened and is repeated, as the relay does. */
 const PUBLISH_TRIES = 20;
 const CACHED = 1_000;
+/** A test that failed may leave an activity that never ends; its file must not hang then. */
+const SHUTDOWN_WITHIN_MS = 10_000;
 /** Skipping a year takes under a second, and hundreds of polls on the way a few. */
 const SKIP_WITHIN_MS = 40_000;
 
@@ -57,12 +59,14 @@ export interface RigConnections {
 export interface RigOptions {
   /** Workflows kept in the worker between their tasks; 0: each task replays the history from its start. */
   readonly maxCachedWorkflows?: number;
+  /** One worker for workflows and activities, as in production. */
+  readonly oneWorker?: boolean;
 }
 
 /**
  * The real workflow code in a real worker at a real server; only rows, provider and database clock
- * are fakes. Workflows are started and signalled through the product's own starter. Two workers: the
- * one with the workflows can be stopped while the activities go on.
+ * are fakes. Workflows are started and signalled through the product's own starter. Two workers unless
+ * told otherwise: the one with the workflows can be stopped while the activities go on.
  */
 export class WorkflowRig {
   readonly client: Client;
@@ -79,15 +83,18 @@ export class WorkflowRig {
     this.starter = new TemporalWorkflowStarter(this.client);
   }
 
-  /** Starts both workers. */
   async startWorkers(): Promise<void> {
-    this.acting = await this.run({ activities: this.fakes.activities });
+    if (!this.options.oneWorker) this.acting = await this.run({ activities: this.fakes.activities });
     await this.startDeciding();
   }
 
   /** The worker that runs workflow code; activities have one of their own. */
   async startDeciding(maxCachedWorkflows = this.options.maxCachedWorkflows ?? CACHED): Promise<void> {
-    this.deciding = await this.run({ workflowBundle: await workflowBundle(), maxCachedWorkflows });
+    this.deciding = await this.run({
+      workflowBundle: await workflowBundle(),
+      maxCachedWorkflows,
+      ...(this.options.oneWorker ? { activities: this.fakes.activities } : {}),
+    });
   }
 
   async stopDeciding(): Promise<void> {
@@ -188,6 +195,7 @@ export class WorkflowRig {
       taskQueue: TASK_QUEUE,
       identity: IDENTITY,
       maxConcurrentActivityTaskExecutions: 2_000,
+      shutdownForceTime: SHUTDOWN_WITHIN_MS,
       ...options,
     });
     return { worker, done: worker.run() };
