@@ -28,8 +28,8 @@ async function due(id: string, prepare: (payment: FakePayment) => void): Promise
 
 /** How long the newest timer of the history waits. */
 async function timerMs(payment: FakePayment): Promise<number> {
-  const timer = (await rig.events(payment)).findLast((event) => event.name === 'timerStarted');
-  const { seconds, nanos } = timer?.attributes['startToFireTimeout'] as { seconds: unknown; nanos: unknown };
+  const timer = (await rig.events(payment)).findLast((event) => event.name === 'timerStarted')!;
+  const { seconds, nanos } = timer.attributes['startToFireTimeout'] as { seconds: unknown; nanos: unknown };
   return Number(seconds) * 1_000 + Math.round(Number(nanos) / 1e6);
 }
 

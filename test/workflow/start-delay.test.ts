@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SEARCH_PROVIDER, SEARCH_TENANT } from '../../src/orchestration/temporal-workflow-starter.js';
 import { startDevServerRig, type DevServerRig } from '../support/dev-server.js';
 import { targetOf } from '../support/time-skipping.js';
 
@@ -104,7 +105,8 @@ describe('what the Web UI shows', () => {
     await rig.result(payment);
     expect(await rig.details(payment)).toBe('Final: succeeded');
     const shown = await rig.client.workflow.getHandle(payment.id).describe();
-    expect(shown.searchAttributes).toMatchObject({ provider: ['simulated'], tenant: ['p-tenant'] });
+    expect(shown.typedSearchAttributes.get(SEARCH_PROVIDER)).toBe('simulated');
+    expect(shown.typedSearchAttributes.get(SEARCH_TENANT)).toBe('p-tenant');
     expect(await shown.staticSummary()).toBe('Payment by simulated');
   });
 

@@ -37,6 +37,12 @@ function client(fails?: Error, namespace: unknown = { namespaceInfo: { id: 'n-1'
   return { starter: new TemporalWorkflowStarter(fake as unknown as Client), calls, deadlines };
 }
 
+/** The options of the only call so far. */
+function optionsOf(calls: readonly Call[]): Record<string, unknown> {
+  expect(calls).toHaveLength(1);
+  return calls[0]!.options;
+}
+
 function target(given: Partial<WorkflowTarget> = {}): WorkflowTarget {
   return {
     paymentId: 'pay_1',
@@ -87,7 +93,7 @@ describe('start', () => {
   it('delays until the arm time in whole ms, joins a run that lives, replaces only a failed one', async () => {
     const { starter, calls } = client();
     await starter.start(target());
-    const options = calls[0]?.options ?? {};
+    const options = optionsOf(calls);
     expect(options).toMatchObject({
       workflowId: 'pay_1',
       taskQueue: 'payments',
@@ -102,25 +108,25 @@ describe('start', () => {
   it.each([0, -1, -3_000, 0.4])('has no delay when the arm time is %s ms away', async (armInMs) => {
     const { starter, calls } = client();
     await starter.start(target({ armInMs, readAtMs: monotonicMs() - 1 }));
-    expect(calls[0]?.options).not.toHaveProperty('startDelay');
+    expect(optionsOf(calls)).not.toHaveProperty('startDelay');
   });
 
   it('counts its durations from when the row was read', async () => {
     const { starter, calls } = client();
     await starter.start(target({ readAtMs: monotonicMs() - 10_000 }));
-    const [input] = calls[0]?.options['args'] as [Record<string, number>];
+    const [input] = optionsOf(calls)['args'] as [Record<string, number>];
     expect(input['dueInMs']).toBeLessThanOrEqual(53_001);
     expect(input['armInMs']).toBeLessThanOrEqual(50_001);
-    expect(calls[0]?.options['startDelay']).toBe(input['armInMs']);
+    expect(optionsOf(calls)['startDelay']).toBe(input['armInMs']);
     for (const name of ['dueInMs', 'armInMs', 'version']) expect(Number.isInteger(input[name])).toBe(true);
   });
 
   it('hands over ids, lane, version and durations, whatever else the row held (TP-03)', async () => {
     const { starter, calls } = client();
     await starter.start({ ...target(), destination: 'GB29', amount: 1n } as WorkflowTarget);
-    const [input] = calls[0]?.options['args'] as [object];
+    const [input] = optionsOf(calls)['args'] as [object];
     expect(Object.keys(input).sort()).toEqual(['armInMs', 'dueInMs', 'lane', 'paymentId', 'version']);
-    expect(Object.keys(calls[0]?.options ?? {})).not.toContain('memo');
+    expect(Object.keys(optionsOf(calls) ?? {})).not.toContain('memo');
   });
 
   it('is done when the run exists already', async () => {
@@ -133,11 +139,11 @@ describe('restart', () => {
   it('starts at once, also beside a run that completed', async () => {
     const { starter, calls } = client();
     await starter.restart(target());
-    expect(calls[0]?.options).toMatchObject({
+    expect(optionsOf(calls)).toMatchObject({
       workflowIdConflictPolicy: 'USE_EXISTING',
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
     });
-    expect(calls[0]?.options).not.toHaveProperty('startDelay');
+    expect(optionsOf(calls)).not.toHaveProperty('startDelay');
   });
 
   it('is done when another one was quicker', async () => {
@@ -153,20 +159,20 @@ describe('signals', () => {
       name: 'signalWithStart',
       options: { signal: 'cancel', signalArgs: [] },
     });
-    expect(calls[0]?.options).toMatchObject({
+    expect(optionsOf(calls)).toMatchObject({
       workflowIdConflictPolicy: 'USE_EXISTING',
       workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
     });
-    expect(calls[0]?.options).not.toHaveProperty('startDelay');
+    expect(optionsOf(calls)).not.toHaveProperty('startDelay');
   });
 
   it('a wake with a hint carries version and durations, a bare one nothing', async () => {
     const { starter, calls } = client();
     expect(await starter.wake(target(), true)).toBe('woken');
     await starter.wake(target(), false);
-    const [hint] = calls[0]?.options['signalArgs'] as [object];
+    const [hint] = calls[0]!.options['signalArgs'] as [object];
     expect(Object.keys(hint).sort()).toEqual(['armInMs', 'dueInMs', 'version']);
-    expect(calls[1]?.options['signalArgs']).toEqual([]);
+    expect(calls[1]!.options['signalArgs']).toEqual([]);
   });
 
   it('say when the run has completed: wake answers it, cancel has nothing left to do', async () => {
