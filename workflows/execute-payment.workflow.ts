@@ -1,6 +1,7 @@
 import {
   CancellationScope,
   condition,
+  continueAsNew,
   defineSignal,
   proxyActivities,
   setCurrentDetails,
@@ -64,6 +65,8 @@ class PaymentStory {
   private wantsArming = true;
   private submitOnly = false;
   private inquiring = false;
+  /** Armed activities under way, of any pair. */
+  private underWay = 0;
   /** Held or in review: only a wake goes on. */
   private parked = false;
 
@@ -126,6 +129,9 @@ class PaymentStory {
       this.arm();
       return null;
     }
+    if (this.wantsArming && this.underWay === 0 && !this.inquiring && workflowInfo().continueAsNewSuggested) {
+      await this.startAfresh(waitMs);
+    }
     const somethingCame = (): boolean => this.inputs !== seen;
     if (this.wantsArming) await condition(somethingCame, waitMs);
     else await condition(somethingCame);
@@ -171,6 +177,17 @@ class PaymentStory {
     }
   }
 
+  /**
+   * A payment that its lane refuses for hours arms again and again. Before its history reaches the
+   * server's limit, which would terminate the run, a new run goes on with the same wait; a retry arms
+   * both activities there, and beginSubmission answers that submission has started.
+   */
+  private async startAfresh(armInMs: number): Promise<never> {
+    const { paymentId, lane, version } = this;
+    const dueInMs = this.dueAt - Date.now();
+    return continueAsNew<typeof executePayment>({ paymentId, lane, version, dueInMs, armInMs });
+  }
+
   /** Durations count from when they were heard, however long an activity was waited for since. */
   private follow(hint: ArmHint, heardAt = Date.now()): void {
     setCurrentDetails('Scheduled: waits for its time');
@@ -212,12 +229,18 @@ class PaymentStory {
       this.push(answer, payment.version);
     };
     if (!this.submitOnly) {
+      this.underWay++;
       void pair.beginSubmission(payment).then((answer) => {
+        this.underWay--;
         if (answer.kind !== 'started') settle(answer);
       });
     }
     this.submitOnly = false;
-    void pair.submitPayment(payment).then(settle);
+    this.underWay++;
+    void pair.submitPayment(payment).then((answer) => {
+      this.underWay--;
+      settle(answer);
+    });
   }
 
   private inquire(): void {

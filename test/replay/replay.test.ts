@@ -11,13 +11,19 @@ import { SCENARIOS } from './scenarios.js';
 const WORKFLOW = 'workflows/execute-payment.workflow.ts';
 /** The two commands of a pair, as the workflow's source has them. */
 const BEGIN = `    if (!this.submitOnly) {
+      this.underWay++;
       void pair.beginSubmission(payment).then((answer) => {
+        this.underWay--;
         if (answer.kind !== 'started') settle(answer);
       });
     }
 `;
 const SUBMIT = `    this.submitOnly = false;
-    void pair.submitPayment(payment).then(settle);
+    this.underWay++;
+    void pair.submitPayment(payment).then((answer) => {
+      this.underWay--;
+      settle(answer);
+    });
 `;
 const files = readHistoryFiles();
 const histories = files.map(({ file, history }) => ({ workflowId: file, history }));

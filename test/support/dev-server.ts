@@ -37,10 +37,15 @@ export class DevServerRig extends WorkflowRig {
   }
 }
 
+export interface DevServerOptions extends RigOptions {
+  /** Settings of the server beside the local stack's. */
+  readonly dynamicConfig?: Readonly<Record<string, number>>;
+}
+
 /** Starts the server on free ports in a temporary folder, and the workers. Nothing is left by `close`. */
-export async function startDevServerRig(options: RigOptions = {}): Promise<DevServerRig> {
+export async function startDevServerRig(options: DevServerOptions = {}): Promise<DevServerRig> {
   installQuietRuntime();
-  const server = await startDevServer();
+  const server = await startDevServer(options.dynamicConfig ?? {});
   const connection = await Connection.connect({ address: server.address });
   const native = await NativeConnection.connect({ address: server.address });
   const rig = new DevServerRig(server, { connection, native }, options);
@@ -48,15 +53,19 @@ export async function startDevServerRig(options: RigOptions = {}): Promise<DevSe
   return rig;
 }
 
-async function startDevServer(): Promise<DevServer> {
+async function startDevServer(dynamicConfig: Readonly<Record<string, number>>): Promise<DevServer> {
   const settings = readStackSettings(projectRoot());
+  const temporal = {
+    ...settings.temporal,
+    dynamic_config: { ...settings.temporal.dynamic_config, ...dynamicConfig },
+  };
   const binary = await resolveTemporalCli();
   const ports: PortReservation = await reservePortBlock(settings);
   const folder = openStackFolder(mkdtempSync(join(tmpdir(), 'payments-temporal-')));
   const port = ports.base + settings.ports.offsets.temporal;
-  const { namespace } = settings.temporal;
+  const { namespace } = temporal;
   const uiPort = ports.base + settings.ports.offsets.temporal_ui;
-  const spec = temporalSpec({ binary, folder, port, uiPort, namespace, settings: settings.temporal });
+  const spec = temporalSpec({ binary, folder, port, uiPort, namespace, settings: temporal });
   const server = new SupervisedProcess(spec, { folder, restartDelaysMs: [], onEvent: () => undefined });
   // A run that is ended from outside must not leave a server behind.
   const onExit = (): void => server.killNow();

@@ -6,11 +6,15 @@ import { targetOf } from '../support/time-skipping.js';
 const DAY_MS = 86_400_000;
 const LEAD_MS = 3_000;
 const DELAY_MS = 2_000;
+/** The server's own limit is 4096; it terminates a run at 51,200. */
+const MANY_EVENTS = 40;
 
 // The real server: a plain signal during a start delay waits here, and does not on the time-skipping one.
 let rig: DevServerRig;
 beforeAll(async () => {
-  rig = await startDevServerRig();
+  rig = await startDevServerRig({
+    dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': MANY_EVENTS },
+  });
 });
 afterAll(async () => {
   await rig.close();
@@ -96,6 +100,27 @@ describe('a run that is gone', () => {
     const payment = await rig.start('pay_wake_completed', 0);
     await rig.result(payment);
     await expect(rig.starter.wakeExisting(payment.id)).resolves.toBeUndefined();
+  });
+});
+
+describe('a lane that is closed for long', () => {
+  it('makes new runs with short histories, each goes on with the same wait, and one call is made (TP-02)', async () => {
+    const payment = rig.fakes.add('pay_lane_closed', 0);
+    payment.laneIsOpen = false;
+    payment.laneRetryAfterMs = 0;
+    await rig.publishStart(payment);
+    const { runId } = await rig.client.workflow.getHandle(payment.id).describe();
+    await rig.fakes.seen(payment, 'submitPayment', 6);
+    payment.laneRetryAfterMs = 1_500;
+    await rig.until(async () => (await rig.client.workflow.getHandle(payment.id).describe()).runId !== runId);
+    payment.laneIsOpen = true;
+    expect(await rig.result(payment)).toBe('succeeded');
+    expect(payment.calls).toHaveLength(1);
+    const first = await rig.client.workflow.getHandle(payment.id, runId).describe();
+    expect(first.status.name).toBe('CONTINUED_AS_NEW');
+    const last = await rig.client.workflow.getHandle(payment.id).describe();
+    expect(last.typedSearchAttributes.get(SEARCH_TENANT)).toBe('p-tenant');
+    expect((await rig.events(payment)).length).toBeLessThan(2 * MANY_EVENTS);
   });
 });
 
