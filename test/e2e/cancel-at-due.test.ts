@@ -12,10 +12,10 @@ beforeAll(async () => {
 });
 afterAll(() => rig.stop());
 
-/** How late this machine starts payments now: median of the last second's starts, in ms; 0 before any. */
-async function medianLatenessMs(): Promise<number> {
+/** How late this machine starts payments now: nine of ten of the last second's starts, in ms; 0 before any. */
+async function latenessMs(): Promise<number> {
   const [row] = await rig.sql<{ ms: number | null }>(
-    `SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM submission_started_at - execute_at) * 1000)
+    `SELECT percentile_cont(0.9) WITHIN GROUP (ORDER BY extract(epoch FROM submission_started_at - execute_at) * 1000)
        AS ms FROM payment WHERE submission_started_at > clock_timestamp() - interval '1500 milliseconds'`,
   );
   return row?.ms ?? 0;
@@ -29,15 +29,15 @@ it('1,000 cancels within 50 ms of the start: 200 and no charge, or 409 and one c
     seconds.push({ due, ids: await rig.scheduleMany(EACH, due) });
   }
   const answers = new Map<string, Answer>();
-  let shiftMs = 0;
+  let lateMs = 0;
   await Promise.all(
     seconds.map(async ({ due, ids }) => {
       await rig.at(due, -300);
       // A busy machine starts late; the race is around the start, not around the clock.
-      shiftMs = await medianLatenessMs();
+      lateMs = await latenessMs();
       await Promise.all(
         ids.map(async (id, i) => {
-          await rig.at(due, shiftMs - AROUND_MS + (2 * AROUND_MS * i) / (EACH - 1));
+          await rig.at(due, -AROUND_MS + ((2 * AROUND_MS + lateMs) * i) / (EACH - 1));
           answers.set(id, await rig.cancel(id));
         }),
       );
@@ -48,7 +48,7 @@ it('1,000 cancels within 50 ms of the start: 200 and no charge, or 409 and one c
   const refused = all.filter((id) => answers.get(id)?.status === 409);
   await rig.untilFinal(all, first);
   console.log(
-    `cancels: ${cancelled.length} won, ${refused.length} lost; start ${Math.round(shiftMs)} ms after due`,
+    `cancels: ${cancelled.length} won, ${refused.length} lost; nine of ten started ${Math.round(lateMs)} ms after due`,
   );
   expect(cancelled.length + refused.length).toBe(all.length);
   await rig.judge(refused, cancelled);
