@@ -1,3 +1,5 @@
+import { isStorageFault } from './storage-fault.js';
+
 interface Waiting<In, Out> {
   readonly input: In;
   readonly resolve: (value: Out) => void;
@@ -16,7 +18,8 @@ export class Batcher<In, Out> {
   batches = 0;
 
   /**
-   * @param run answers for each input, in the same order; what it throws every caller of the batch gets.
+   * @param run answers for each input, in the same order; all or nothing. What it throws for one
+   * input alone its caller gets; a fault of storage every caller of the batch.
    */
   constructor(
     private readonly run: (inputs: readonly In[]) => Promise<readonly Out[]>,
@@ -43,15 +46,28 @@ export class Batcher<In, Out> {
 
   private async runOne(batch: readonly Waiting<In, Out>[]): Promise<void> {
     this.running++;
+    try {
+      await this.runApart(batch);
+    } finally {
+      this.running--;
+      this.schedule();
+    }
+  }
+
+  /** One input that Postgres refuses undoes its whole batch: halves find it, and delay nobody else. */
+  private async runApart(batch: readonly Waiting<In, Out>[]): Promise<void> {
     this.batches++;
     try {
       const answers = await this.run(batch.map((w) => w.input));
       batch.forEach((w, i) => w.resolve(answers[i] as Out));
     } catch (error) {
-      for (const w of batch) w.reject(error);
-    } finally {
-      this.running--;
-      this.schedule();
+      if (batch.length === 1 || isStorageFault(error)) {
+        for (const w of batch) w.reject(error);
+        return;
+      }
+      const half = Math.ceil(batch.length / 2);
+      await this.runApart(batch.slice(0, half));
+      await this.runApart(batch.slice(half));
     }
   }
 }

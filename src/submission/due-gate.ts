@@ -11,6 +11,7 @@ import {
 } from './begin-submission.store.js';
 import type { DatabaseClock } from './database-clock.js';
 import { LaneCalls } from './lane-calls.js';
+import { isStorageFault } from './storage-fault.js';
 import type { WorkerLease } from './worker-lease.js';
 
 /** Payments in one statement. */
@@ -165,7 +166,26 @@ export class DueGate {
       );
       lane.sorted = true;
     }
-    await this.begin(lane, lane.waiters.slice(0, MAX_BATCH));
+    await this.beginApart(lane, lane.waiters.slice(0, MAX_BATCH));
+  }
+
+  /** One payment that Postgres refuses undoes its whole batch: halves find it, and delay nobody else. */
+  private async beginApart(lane: Lane, picked: readonly Waiter[]): Promise<void> {
+    try {
+      await this.begin(lane, picked);
+    } catch (error) {
+      if (isStorageFault(error)) throw error;
+      const first = picked[0]?.prepared.paymentId;
+      if (picked.every((w) => w.prepared.paymentId === first)) {
+        lane.waiters = lane.waiters.filter((w) => !picked.includes(w));
+        for (const waiter of picked) waiter.reject(error);
+        return;
+      }
+      // Sorted by payment within one instant: those of one payment may part, which harms nobody.
+      const half = Math.ceil(picked.length / 2);
+      await this.beginApart(lane, picked.slice(0, half));
+      await this.beginApart(lane, picked.slice(half));
+    }
   }
 
   private async begin(lane: Lane, picked: readonly Waiter[]): Promise<void> {
