@@ -68,7 +68,9 @@ export class Sweep {
     while (!this.stopped) {
       await pause(this.tickMs);
       if (this.stopped) return;
-      // Each step is tried even when another fails: a dead Temporal must not stop expiry.
+      // Each step is tried even when another fails: a dead Temporal must not stop expiry, and each is
+      // a transaction of its own, so that one step's fault does not undo another's work.
+      await this.guarded('sweep-expire', () => this.expire());
       await this.guarded('sweep', () => this.tick());
       await this.guarded('sweep-rebuild', () => this.rebuildAfterWipe());
     }
@@ -82,15 +84,24 @@ export class Sweep {
     }
   }
 
+  private async expire(): Promise<void> {
+    const expired = await this.database.transaction(async (tx) => {
+      const moved: ('scheduled' | 'held')[] = [];
+      if (!(await lockSweep(tx))) return moved;
+      for (let i = 0; i < MAX_BATCHES; i++) {
+        const batch = await expirePayments(tx);
+        moved.push(...batch);
+        if (batch.length < BATCH) break;
+      }
+      return moved;
+    });
+    for (const from of expired) this.events.moved({ from, to: 'expired', cause: 'expire' });
+  }
+
   private async tick(): Promise<void> {
     this.ticks++;
     const found = await this.database.transaction(async (tx): Promise<Findings | null> => {
       if (!(await lockSweep(tx))) return null;
-      for (let i = 0; i < MAX_BATCHES; i++) {
-        const expired = await expirePayments(tx);
-        for (const from of expired) this.events.moved({ from, to: 'expired', cause: 'expire' });
-        if (expired.length < BATCH) break;
-      }
       const unknown: string[] = [];
       for (let i = 0; i < MAX_BATCHES; i++) {
         const closed = await closeAbandoned(tx, null, 'sweep');
