@@ -55,7 +55,7 @@ export class InquireService {
       return this.after(await this.escalate(payment, 'provider_unknown', null));
     }
     const answer = await this.lookup(provider, payment, payment.generation, payment.providerKey);
-    return this.follow(provider, payment, answer);
+    return this.follow(provider, payment, withoutOtherMoney(payment, answer));
   }
 
   private answerFor(payment: OpenOutcome): InquireAnswer | null {
@@ -179,4 +179,14 @@ export class InquireService {
     if (result.kind === 'moved' && result.to === 'needs_review') return { kind: 'review' };
     return { kind: 'undecided', afterMs: result.kind === 'missing' ? SHORTEST_ASK_MS : LOOK_AGAIN_MS };
   }
+}
+
+/** A hit with another amount or currency than instructed is not ours, whatever the adapter made of it. */
+function withoutOtherMoney(payment: OpenOutcome, answer: LookupAnswer): LookupAnswer {
+  if (answer.kind !== 'found') return answer;
+  const { amountMinor, currency } = answer.result.observed;
+  const isOther =
+    (amountMinor !== null && amountMinor !== payment.amount) ||
+    (currency !== null && currency !== payment.currency);
+  return isOther ? { kind: 'found_other', result: answer.result } : answer;
 }

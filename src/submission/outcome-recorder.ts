@@ -73,7 +73,7 @@ export class OutcomeRecorder {
     if (!recorded.sent) return;
     const cause = recorded.state === 'needs_review' ? 'escalate' : 'record-outcome';
     this.events.moved({ from: 'submitting', to: recorded.state, cause });
-    if (outcome.result.class === 'key_mismatch') this.events.contradiction(outcome.paymentId);
+    if (recorded.state === 'needs_review') this.events.contradiction(outcome.paymentId);
   }
 
   private async tryBatch(

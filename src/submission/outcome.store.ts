@@ -27,24 +27,34 @@ const STICKY = `EXISTS (SELECT 1 FROM submission_attempt b WHERE b.payment_id = 
  * Closes attempts and moves their payments (T8, T9, T10, T13, T16) in one commit. Open is said as
  * "without evidence", so that the planner takes primary keys. An attempt that
  * was closed meanwhile is not touched and its payment not moved. `not_sent` moves nothing: the
- * payment waits in `submitting` without an open attempt until next_action_at.
+ * payment waits in `submitting` without an open attempt until next_action_at. What was accepted with
+ * another amount or currency than instructed never succeeds, whatever the adapter made of it.
  */
 const RECORD: Statement = {
   name: 'record-outcomes',
-  text: `WITH x AS (
+  text: `WITH told AS (
   SELECT * FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::text[],
       $8::text[], $9::text[], $10::text[], $11::smallint[], $12::boolean[], $13::double precision[],
       $14::bigint[], $15::text[])
-    AS x (payment_id, generation, no, owner, class, evidence, status, code, provider_ref, request_id, http_status,
+    AS t (payment_id, generation, no, owner, class, evidence, status, code, provider_ref, request_id, http_status,
           replayed, wait_ms, observed_amount, observed_currency)),
 head AS (
-  SELECT p.id FROM payment p WHERE p.id = ANY ($1::text[]) AND ${stateIs('p', ['submitting'])}
+  SELECT p.id, p.amount, p.currency FROM payment p WHERE p.id = ANY ($1::text[]) AND ${stateIs('p', ['submitting'])}
    ORDER BY p.id FOR NO KEY UPDATE OF p),
+x AS (
+  SELECT t.*, t.evidence = 'accepted' AND (coalesce(t.observed_amount <> h.amount, false)
+                OR coalesce(t.observed_currency <> h.currency, false)) AS is_other_money
+    FROM told t JOIN head h ON h.id = t.payment_id),
 judged AS (
-  SELECT x.*, CASE WHEN x.evidence = 'not_sent' AND ${STICKY} THEN 'ambiguous'
-                   WHEN x.evidence = 'refused' AND NOT x.replayed AND ${STICKY} THEN 'ambiguous'
-                   ELSE x.evidence END AS verdict
-    FROM x JOIN head ON head.id = x.payment_id),
+  SELECT x.payment_id, x.generation, x.no, x.owner, x.status, x.provider_ref, x.request_id, x.http_status,
+         x.replayed, x.wait_ms, x.observed_amount, x.observed_currency,
+         CASE WHEN x.is_other_money THEN 'key_mismatch' ELSE x.class END AS class,
+         CASE WHEN x.is_other_money THEN 'other_money' ELSE x.code END AS code,
+         CASE WHEN x.is_other_money THEN 'ambiguous'
+              WHEN x.evidence = 'not_sent' AND ${STICKY} THEN 'ambiguous'
+              WHEN x.evidence = 'refused' AND NOT x.replayed AND ${STICKY} THEN 'ambiguous'
+              ELSE x.evidence END AS verdict
+    FROM x),
 closed AS (
   UPDATE submission_attempt a
      SET closed_at = clock_timestamp(), result_class = j.class, evidence = j.verdict, code = j.code,

@@ -128,6 +128,22 @@ describe('an unknown outcome', () => {
     expect(told).toContain(payment.id);
   });
 
+  it('found by an adapter that overlooked another amount or currency is not adopted (AM-01)', async () => {
+    for (const observed of [{ amountMinor: 2_000n }, { currency: 'USD' }]) {
+      const careless = await rig.engine();
+      careless.provider.aroundLookup = async (lookup) => {
+        const answer = await lookup();
+        if (answer.kind !== 'found') return answer;
+        const { result } = answer;
+        return { ...answer, result: { ...result, observed: { ...result.observed, ...observed } } };
+      };
+      const { payment, end } = await story({ submit: ['reset_after'] }, { on: careless });
+      expect(end).toBe('needs_review');
+      expect(await rig.openCases(payment.id)).toEqual(['found_other']);
+      expect(careless.events.of('contradiction').map((e) => e.args[0])).toEqual([payment.id]);
+    }
+  });
+
   it('answered with another amount is reviewed at once, and nothing is sent again (AM-01)', async () => {
     const { payment, end } = await story({
       submit: [{ kind: 'other_amount_after', amount: 5, booked: true }],

@@ -118,6 +118,25 @@ describe('the answer of a first attempt', () => {
     }
   });
 
+  it.each([
+    ['amount', { amountMinor: 2_000n, currency: 'EUR', destination: 'acct_test' }],
+    ['currency', { amountMinor: 1_999n, currency: 'USD', destination: 'acct_test' }],
+  ])(
+    'accepted by an adapter that overlooked another %s never succeeds: people decide (AM-01)',
+    async (_, observed) => {
+      const attempt = await called();
+      expect(await record(attempt, resultOf('accepted', { observed }))).toMatchObject({
+        state: 'needs_review',
+      });
+      expect(await rig.rules(attempt.id)).toEqual(['T1', 'T7', 'T16']);
+      expect(await rig.attempts(attempt.id)).toMatchObject([
+        { result_class: 'key_mismatch', evidence: 'ambiguous', code: 'other_money' },
+      ]);
+      expect(await rig.openCases(attempt.id)).toEqual(['key_mismatch']);
+      expect(await rig.breachesOf(attempt.id)).toEqual([]);
+    },
+  );
+
   it('of class config pauses the lane, and the payment waits without failing', async () => {
     const lane = await rig.addLane({});
     const attempt = await called([], lane);
