@@ -134,7 +134,8 @@ export async function takeSlots(
 const WAKE_AFTER: Statement = {
   name: 'plan-wake-after',
   text: `WITH free AS (
-  SELECT id FROM payment WHERE id = ANY ($1::text[]) AND state = 'scheduled' FOR NO KEY UPDATE SKIP LOCKED)
+  SELECT id FROM payment WHERE id = ANY ($1::text[]) AND state = (SELECT 'scheduled'::text)
+     FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE payment p SET wake_after = clock_timestamp() + x.ms * interval '1 ms'
   FROM free JOIN unnest($1::text[], $2::double precision[]) AS x (id, ms) USING (id)
  WHERE p.id = free.id`,
@@ -142,7 +143,8 @@ UPDATE payment p SET wake_after = clock_timestamp() + x.ms * interval '1 ms'
 
 /**
  * Tells the sweep until when a payment of a slow lane is not missing but waits for its slot. One that
- * somebody holds locked is left out: at worst the sweep wakes it for nothing.
+ * somebody holds locked is left out: at worst the sweep wakes it for nothing. The sub-select keeps
+ * the planner on the primary key; it would walk the whole partial index of scheduled payments.
  */
 export async function planWakeAfter(
   sql: Sql,

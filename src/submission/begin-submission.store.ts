@@ -110,7 +110,8 @@ export async function beginSubmissions(
 const MARK_ARMED: Statement = {
   name: 'mark-armed',
   text: `WITH free AS (
-  SELECT id FROM payment WHERE id = ANY ($1::text[]) AND state = 'scheduled' FOR NO KEY UPDATE SKIP LOCKED)
+  SELECT p.id FROM payment p WHERE p.id = ANY ($1::text[]) AND ${stateIs('p', ['scheduled'])}
+     FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE payment p SET armed_by = $2 FROM free WHERE p.id = free.id RETURNING p.id`,
 };
 
@@ -153,7 +154,8 @@ export async function estimateWaits(
 const RELEASE_ARMED: Statement = {
   name: 'release-armed',
   text: `WITH free AS (
-  SELECT id FROM payment WHERE id = ANY ($1::text[]) AND state = 'scheduled' FOR NO KEY UPDATE SKIP LOCKED)
+  SELECT p.id FROM payment p WHERE p.id = ANY ($1::text[]) AND ${stateIs('p', ['scheduled'])}
+     FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE payment p SET armed_by = NULL, wake_after = clock_timestamp() + (x.ms + 8000) * interval '1 ms'
   FROM free JOIN unnest($1::text[], $2::double precision[]) AS x (id, ms) USING (id)
  WHERE p.id = free.id`,
