@@ -3,8 +3,14 @@
  * Rules 4 to 10 of the protocol; pure, so that store, worker and tests use the same ones.
  */
 
-/** A bug must not hammer a provider: no generation gets more attempts. */
+/** A bug must not hammer a provider: after so many attempts an unknown payment is not sent again (T15). */
 export const MAX_ATTEMPTS = 10;
+/**
+ * Attempts that were all proven not sent may be many more (T11): at one a minute this outlasts the
+ * usual day until `not_after`, so that a provider which is away for hours makes payments late and
+ * fails none. It bounds a payment whose deadline lies far ahead.
+ */
+export const MAX_UNSENT_ATTEMPTS = 1_500;
 /** From the call of the adapter until its answer. */
 export const CALL_DEADLINE_MS = 25_000;
 /** First answers to "proven not sent, try again". */

@@ -1,4 +1,4 @@
-import { MAX_ATTEMPTS } from '../domain/submission-policy.js';
+import { MAX_ATTEMPTS, MAX_UNSENT_ATTEMPTS } from '../domain/submission-policy.js';
 import { moveCtes, stateIs } from '../payments/gate.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import { laneTokens } from './begin-submission.store.js';
@@ -29,7 +29,7 @@ c AS (
    WHERE p.id = ANY ($3::text[]) AND p.lane = $1 AND ${stateIs('p', ['submitting'])} AND ${NO_OPEN_ATTEMPT}
      AND p.next_action_at <= clock_timestamp() AND clock_timestamp() <= p.not_after
      AND (s.key_valid_until IS NULL OR clock_timestamp() < s.key_valid_until)
-     AND ${LAST_NO} < ${MAX_ATTEMPTS}
+     AND ${LAST_NO} < ${MAX_UNSENT_ATTEMPTS}
    ORDER BY p.execute_at, p.id
    LIMIT coalesce((SELECT floor(available)::integer FROM l), 0)
      FOR NO KEY UPDATE OF p SKIP LOCKED),
@@ -56,10 +56,10 @@ const GIVE_UP: Statement = {
   text: `WITH c AS (
   SELECT p.id, 'failed'::text AS to_state, 'record-outcome'::text AS cause, $2::text AS actor,
          json_build_object('rule', 'T12', 'code', CASE WHEN clock_timestamp() > p.not_after THEN 'deadline_over'
-           WHEN ${LAST_NO} >= ${MAX_ATTEMPTS} THEN 'attempts_over' ELSE 'key_life_over' END)::text AS detail
+           WHEN ${LAST_NO} >= ${MAX_UNSENT_ATTEMPTS} THEN 'attempts_over' ELSE 'key_life_over' END)::text AS detail
     FROM payment p ${NEWEST}
    WHERE p.id = ANY ($1::text[]) AND ${stateIs('p', ['submitting'])} AND ${NO_OPEN_ATTEMPT}
-     AND (clock_timestamp() > p.not_after OR ${LAST_NO} >= ${MAX_ATTEMPTS} OR s.key_valid_until <= clock_timestamp())
+     AND (clock_timestamp() > p.not_after OR ${LAST_NO} >= ${MAX_UNSENT_ATTEMPTS} OR s.key_valid_until <= clock_timestamp())
      AND NOT EXISTS (SELECT 1 FROM submission_attempt b WHERE b.payment_id = p.id AND b.generation = s.generation
                        AND b.evidence NOT IN ('not_sent', 'refused'))
      AND NOT EXISTS (SELECT 1 FROM submission g WHERE g.payment_id = p.id AND g.generation < s.generation

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MAX_ATTEMPTS } from '../../src/domain/submission-policy.js';
+import { MAX_ATTEMPTS, MAX_UNSENT_ATTEMPTS } from '../../src/domain/submission-policy.js';
 import { recordOutcomes } from '../../src/submission/outcome.store.js';
 import { giveUpNotSent, resendUnknown, retryNotSent } from '../../src/submission/resend.store.js';
 import { claimAttempts } from '../../src/submission/submission.store.js';
@@ -202,7 +202,7 @@ describe('a retry of what was proven not sent (T11)', () => {
     ['its wait is not over', run(`UPDATE payment SET next_action_at = clock_timestamp() + interval '1 minute' WHERE id = $1`)],
     ['the life of the key is over (DC-02)', run(`UPDATE submission SET key_valid_until = clock_timestamp() WHERE payment_id = $1`)],
     ['an attempt is open', (id) => openAttempt(rig.db.database, id, 2)],
-    ['ten attempts were made', plantAttempt(`UPDATE submission_attempt SET no = ${MAX_ATTEMPTS} WHERE payment_id = $1`)],
+    ['all its attempts were made', plantAttempt(`UPDATE submission_attempt SET no = ${MAX_UNSENT_ATTEMPTS} WHERE payment_id = $1`)],
     ['it is unknown', (id) => rig.plant(`UPDATE payment SET state = 'unknown' WHERE id = '${id}'`)],
   ]; // prettier-ignore
   it.each(broken)('is refused when %s', async (_, breakIt) => {
@@ -244,7 +244,7 @@ describe('giving up what was proven not sent (T12)', () => {
     expect(await giveUp(id)).toBe(true);
   });
 
-  it('fails the payment after ten attempts, none of which reached the provider', async () => {
+  it('does not fail a payment after ten attempts that never reached the provider: an outage makes it late', async () => {
     const payment = await rig.pay();
     await one.services.begin.beginSubmission({ paymentId: payment.id, lane: payment.lane, version: 1 });
     for (let no = 1; no <= MAX_ATTEMPTS; no++) {
@@ -258,13 +258,19 @@ describe('giving up what was proven not sent (T12)', () => {
         1,
       );
       await rig.makeDue(payment);
-      expect(await retry(payment.id)).toBe(no < MAX_ATTEMPTS);
+      expect(await retry(payment.id)).toBe(true);
     }
-    expect(await giveUp(payment.id)).toBe(true);
-    expect(await rig.state(payment.id)).toBe('failed');
-    expect(await rig.attempts(payment.id)).toHaveLength(MAX_ATTEMPTS);
+    expect(await giveUp(payment.id)).toBe(false);
+    expect(await rig.state(payment.id)).toBe('submitting');
     expect(await rig.simulator.requests(payment.id)).toEqual([]);
     expect(await rig.breachesOf(payment.id)).toEqual([]);
+  });
+
+  it('fails the payment when the last of its many attempts was proven not sent', async () => {
+    const id = await unsent();
+    await plantAttempt(`UPDATE submission_attempt SET no = ${MAX_UNSENT_ATTEMPTS} WHERE payment_id = $1`)(id);
+    expect(await giveUp(id)).toBe(true);
+    expect(await rig.state(id)).toBe('failed');
   });
 
   it('never fails a payment one of whose attempts was ambiguous, or accepted', async () => {

@@ -4,6 +4,7 @@ import {
   CALL_DEADLINE_MS,
   INQUIRY_LADDER_MS,
   MAX_ATTEMPTS,
+  MAX_UNSENT_ATTEMPTS,
   nextInquiryMs,
   nextPollMs,
   retryDelayMs,
@@ -99,6 +100,8 @@ describe('the polls of an acknowledged payment', () => {
 describe('the numbers of the protocol', () => {
   it('are those that other limits are built on', () => {
     expect(MAX_ATTEMPTS).toBe(10);
+    // A day at one attempt a minute.
+    expect(MAX_UNSENT_ATTEMPTS).toBeGreaterThan(24 * 60);
     expect(CALL_DEADLINE_MS).toBe(25_000);
   });
 });
