@@ -3,6 +3,7 @@ import { nextPollMs } from '../../src/domain/submission-policy.js';
 import type { BeginSubmissionAnswer, LaneBusy, Held, NotDue, Stopped } from '../../workflows/contract.js';
 import type { FakePayment } from '../support/fake-payment.js';
 import { startTimeSkippingRig, type TimeSkippingRig } from '../support/time-skipping.js';
+import { scheduled } from '../support/workflow-history.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -65,6 +66,31 @@ describe('lane_busy', () => {
     }
     expect(await rig.result(payment)).toBe('succeeded');
     expect(rig.fakes.count(payment, 'submitPayment')).toBe(6);
+  });
+});
+
+describe('an open outcome', () => {
+  it('ends the wait for the lane that another pair was sent to', async () => {
+    const payment = rig.fakes.add('pay_open_outcome', 0);
+    const busy = Promise.withResolvers<LaneBusy>();
+    const asked = Promise.withResolvers<{ kind: 'inquire' }>();
+    rig.fakes.script(payment, 'beginSubmission', busy.promise);
+    rig.fakes.script(payment, 'submitPayment', busy.promise);
+    rig.fakes.script(payment, 'submitPayment', asked.promise);
+    payment.lookups.push({ undecidedMs: 2 * HOUR_MS });
+    await rig.publishStart(payment);
+    await rig.fakes.armed(payment);
+    await rig.wake(payment, 'bare');
+    await rig.fakes.armed(payment, 2);
+    payment.record('pending');
+    busy.resolve({ kind: 'lane_busy', version: 1, retryAfterMs: HOUR_MS });
+    await answered(payment, 2);
+    asked.resolve({ kind: 'inquire' });
+    await rig.fakes.seen(payment, 'inquire');
+    await rig.settled(payment);
+    await rig.sleep(2 * HOUR_MS);
+    expect(await rig.result(payment)).toBe('succeeded');
+    expect(rig.fakes.count(payment, 'submitPayment')).toBe(2);
   });
 });
 
@@ -158,6 +184,22 @@ describe('inquire', () => {
     expect(await rig.result(payment)).toBe('succeeded');
     expect(rig.fakes.count(payment, 'inquire')).toBe(3);
     expect(payment.calls).toHaveLength(1);
+  });
+
+  it('is asked once at a time, also when a wake finds the outcome still open', async () => {
+    const payment = await due('pay_inquire_once', (row) => {
+      row.results.push('pending');
+      row.lookups.push({ undecidedMs: HOUR_MS });
+    });
+    await rig.fakes.seen(payment, 'inquire');
+    await rig.wake(payment, 'bare');
+    await rig.fakes.seen(payment, 'look');
+    await rig.settled(payment);
+    await rig.sleep(HOUR_MS);
+    expect(await rig.result(payment)).toBe('succeeded');
+    expect(rig.fakes.names(payment).slice(2)).toEqual(['inquire', 'look', 'inquire']);
+    const asked = scheduled(await rig.events(payment), ['inquire']);
+    expect(asked).toHaveLength(1);
   });
 
   it('polled for 30 days leaves some dozen events, refuses a cancel and joins a second start (TP-02)', async () => {

@@ -116,11 +116,41 @@ describe('a lane that is closed for long', () => {
     payment.laneIsOpen = true;
     expect(await rig.result(payment)).toBe('succeeded');
     expect(payment.calls).toHaveLength(1);
+    const [input] = await rig.payloads(payment);
+    expect(input).toMatchObject({ paymentId: payment.id, lane: 'simulated', version: 1 });
+    const { armInMs } = input as { armInMs: number };
+    expect(armInMs).toBeGreaterThan(1_000);
+    expect(armInMs).toBeLessThanOrEqual(1_500);
     const first = await rig.client.workflow.getHandle(payment.id, runId).describe();
     expect(first.status.name).toBe('CONTINUED_AS_NEW');
     const last = await rig.client.workflow.getHandle(payment.id).describe();
     expect(last.typedSearchAttributes.get(SEARCH_TENANT)).toBe('p-tenant');
     expect((await rig.events(payment)).length).toBeLessThan(2 * MANY_EVENTS);
+  });
+
+  it('a long history makes no new run while a pair is under way, only after it', async () => {
+    const payment = await rig.start('pay_long_history', LEAD_MS);
+    await rig.fakes.armed(payment);
+    payment.reschedule(DAY_MS);
+    await rig.wake(payment);
+    const { runId } = await rig.client.workflow.getHandle(payment.id).describe();
+    for (let looks = 1; (await rig.events(payment)).length < 2 * MANY_EVENTS; looks++) {
+      await rig.wake(payment, 'bare');
+      await rig.fakes.seen(payment, 'look', looks);
+      await rig.settled(payment);
+    }
+    expect((await rig.client.workflow.getHandle(payment.id).describe()).runId).toBe(runId);
+    rig.fakes.pass(LEAD_MS);
+    // The wait after the next input is the one that is handed on.
+    await rig.until(async () => {
+      await rig.wake(payment, 'bare');
+      await rig.settled(payment);
+      return (await rig.client.workflow.getHandle(payment.id).describe()).runId !== runId;
+    });
+    payment.cancel();
+    await rig.cancel(payment);
+    expect(await rig.result(payment)).toBe('cancelled');
+    expect(payment.calls).toEqual([]);
   });
 });
 

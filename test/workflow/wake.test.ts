@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { LookAnswer } from '../../workflows/contract.js';
 import type { FakePayment } from '../support/fake-payment.js';
 import { startTimeSkippingRig, targetOf, type TimeSkippingRig } from '../support/time-skipping.js';
 
@@ -71,6 +72,21 @@ describe('a wake with a newer version while the payment sleeps', () => {
     expect(rig.fakes.versions(payment, 'submitPayment')).toEqual([3]);
   });
 
+  it('is dropped when a look under way found a still newer one', async () => {
+    const payment = await rig.start('pay_look_newer', 50 * HOUR_MS);
+    const look = Promise.withResolvers<LookAnswer>();
+    rig.fakes.script(payment, 'look', look.promise);
+    await rig.wake(payment, 'bare');
+    await rig.fakes.seen(payment, 'look');
+    payment.reschedule(40 * HOUR_MS);
+    await rig.wake(payment);
+    payment.reschedule(HOUR_MS);
+    look.resolve(payment.look());
+    await rig.settled(payment);
+    await runsAtItsTime(payment);
+    expect(rig.fakes.versions(payment, 'submitPayment')).toEqual([3]);
+  });
+
   it('counts its durations from when it was heard, though an activity was waited for since', async () => {
     const payment = await rig.start('pay_heard', 50 * HOUR_MS);
     const look = Promise.withResolvers<{ kind: 'held'; version: number }>();
@@ -130,6 +146,7 @@ describe('a bare wake', () => {
     await rig.wakeWith({ ...targetOf(payment), armInMs: HOUR_MS }, 'bare');
     expect(await rig.result(payment)).toBe('succeeded');
     expect(payment.calls).toHaveLength(1);
+    expect(rig.fakes.names(payment)).not.toContain('look');
   });
 
   it('of a final payment ends the run', async () => {
