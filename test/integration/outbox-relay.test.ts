@@ -289,11 +289,11 @@ async function wakeAfterMs(paymentIds: readonly string[]): Promise<readonly (num
 }
 
 describe('arming', () => {
-  it('of a fast lane’s full second is spread over the time before it, one slot each 10 ms', async () => {
+  it('of a fast lane’s full second is spread over the time before it, one slot each 20 ms', async () => {
     const payments = await payMany(150);
     const { starter } = addRelay();
     await untilEmpty();
-    const expected = payments.map((_, slot) => -3_000 - 10 * (payments.length - 1 - slot));
+    const expected = payments.map((_, slot) => -3_000 - 20 * (payments.length - 1 - slot));
     for (const [i, offset] of offsets(starter.calls).entries())
       expect(offset).toBeCloseTo(expected[i] ?? NaN, 3);
     expect(new Set(await wakeAfterMs([...ids(payments)]))).toEqual(new Set([null]));
