@@ -29,10 +29,9 @@ export class DevServerRig extends WorkflowRig {
     super(connections, options);
   }
 
-  override async close(): Promise<void> {
-    await super.close();
-    await this.connections.connection.close();
-    await this.connections.native.close();
+  protected override async end(): Promise<void> {
+    const { connection, native } = this.connections;
+    await Promise.allSettled([connection.close(), native.close()]);
     await this.server.stop();
   }
 }

@@ -102,10 +102,17 @@ export class WorkflowRig {
     this.deciding = null;
   }
 
+  /** Stops the workers, then what `end` stops, also when an activity that never ends made them fail. */
   async close(): Promise<void> {
-    await stop(this.deciding);
-    await stop(this.acting);
+    try {
+      await Promise.all([stop(this.deciding), stop(this.acting)]);
+    } finally {
+      await this.end();
+    }
   }
+
+  /** Ends connections and server. */
+  protected async end(): Promise<void> {}
 
   /** A scheduled payment whose workflow is started as the relay does it, `armInMs` 3 s ahead of its time. */
   async start(id: string, dueInMs: number): Promise<FakePayment> {
@@ -261,8 +268,7 @@ export class TimeSkippingRig extends WorkflowRig {
     return this.environment.currentTimeMs();
   }
 
-  override async close(): Promise<void> {
-    await super.close();
+  protected override async end(): Promise<void> {
     await this.environment.teardown();
   }
 }
