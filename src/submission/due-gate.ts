@@ -19,6 +19,9 @@ const MAX_BATCH = 200;
 /** While tokens are short, at most one statement in this time. */
 const SHORT_OF_TOKENS_MS = 100;
 const CLOSED_LANE_MS = 250;
+/** At the cap calls come free one by one: a moment later a statement starts many instead of one. */
+const GATHER_CALLS = 50;
+const GATHER_MS = 10;
 const ESTIMATE_EVERY_MS = 500;
 /** Who waits longer than this is marked, so that the sweep leaves it alone. */
 const MARK_AFTER_MS = 900;
@@ -28,6 +31,8 @@ const MEMORY_WAIT_NEAR_MS = 70_000;
 const NEAR_TURN_MS = 5_000;
 const LEAD_MS = 3_000;
 const SHORTEST_BUSY_MS = 500;
+/** Of a paused lane nobody knows when it opens: its payments arm again seldom, or they would fill the machine. */
+const CLOSED_LANE_BUSY_MS = 60_000;
 
 /** started: T7 happened. look: the row is not as expected, read it. */
 export type GateAnswer = { readonly kind: 'started' } | { readonly kind: 'look' } | LaneBusy;
@@ -49,6 +54,7 @@ interface Lane {
   nextAtMs: number;
   nextEstimateAtMs: number;
   closed: boolean;
+  gathered: boolean;
   pumping: boolean;
 }
 
@@ -125,6 +131,7 @@ export class DueGate {
         nextAtMs: 0,
         nextEstimateAtMs: 0,
         closed: false,
+        gathered: false,
         pumping: false,
       };
       this.lanes.set(name, lane);
@@ -160,6 +167,11 @@ export class DueGate {
       await Promise.race([lane.calls.nextFree(), pause(CLOSED_LANE_MS)]);
       return;
     }
+    if (lane.calls.available < Math.min(lane.waiters.length, GATHER_CALLS) && !lane.gathered) {
+      lane.gathered = true;
+      return pause(GATHER_MS);
+    }
+    lane.gathered = false;
     if (!lane.sorted) {
       lane.waiters.sort(
         (a, b) => a.dueAtMs - b.dueAtMs || (a.prepared.paymentId < b.prepared.paymentId ? -1 : 1),
@@ -253,7 +265,10 @@ export class DueGate {
         estimate.waitMs > NEAR_TURN_MS ||
         now - waiter.sinceMs > MEMORY_WAIT_NEAR_MS
       ) {
-        const retryAfterMs = Math.max(lane.closed ? 5_000 : SHORTEST_BUSY_MS, estimate.waitMs - LEAD_MS);
+        const retryAfterMs = Math.max(
+          lane.closed ? CLOSED_LANE_BUSY_MS : SHORTEST_BUSY_MS,
+          estimate.waitMs - LEAD_MS,
+        );
         busy.push({ waiter, answer: { kind: 'lane_busy', version: estimate.version, retryAfterMs } });
       }
     }

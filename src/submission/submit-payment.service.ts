@@ -119,25 +119,26 @@ export class SubmitPaymentService {
     if (!entry.takeReserved()) {
       while (!calls.take()) await Promise.race([calls.nextFree(), pause(LOOK_LATE_MS), entry.aborted]);
     }
+    let claim: Claim | null;
+    let result: ProviderResult | null;
     try {
-      const claim = await this.claimer.claim(provider, entry.paymentId);
-      if (claim) {
-        const state = await this.call(entry, claim);
-        if (state) return this.answerFor(state.state, state.waitMs);
-      }
+      claim = await this.claimer.claim(provider, entry.paymentId);
+      result = claim && (await this.call(entry, claim));
     } finally {
+      // The next call need not wait for this one's record.
       calls.free();
+    }
+    if (claim && result) {
+      const state = await this.record(claim, result);
+      if (state) return this.answerFor(state.state, state.waitMs);
     }
     const standing = await this.arming.standing(entry.paymentId);
     if (!standing) throw new UnknownPayment(entry.paymentId);
     return this.decide(entry, standing, since);
   }
 
-  /** The one call under this claim. Null when its answer came too late to count. */
-  private async call(
-    entry: ArmedEntry,
-    claim: Claim,
-  ): Promise<{ state: PaymentState; waitMs: number } | null> {
+  /** The one call under this claim. */
+  private async call(entry: ArmedEntry, claim: Claim): Promise<ProviderResult> {
     const sinceClaim = monotonicMs();
     const couldGoAtMs = entry.grantedAtMs ?? sinceClaim;
     this.pacer.callStarted(sinceClaim - couldGoAtMs);
@@ -155,6 +156,14 @@ export class SubmitPaymentService {
       evidence: EVIDENCE_OF[result.class],
       durationMs: monotonicMs() - sinceClaim,
     });
+    return result;
+  }
+
+  /** Null when the answer came too late to count. */
+  private async record(
+    claim: Claim,
+    result: ProviderResult,
+  ): Promise<{ state: PaymentState; waitMs: number } | null> {
     const recorded = await this.recorder.record({
       paymentId: claim.paymentId,
       generation: claim.generation,
