@@ -1,8 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Params } from 'nestjs-pino';
 import pino from 'pino';
 import { keepAllowed } from './log-fields.js';
-import { newUuid } from './ids.js';
 
 /**
  * One line of JSON per event, from an allow-list: `log.info({ payment_id }, 'payment_cancelled')`.
@@ -45,37 +42,4 @@ export function createLogger(options: LoggerOptions): Log {
     },
     options.destination ?? pino.destination(1),
   );
-}
-
-/** 500s are faults of ours. Of refusals the log needs only the fact. */
-function levelOf(_request: IncomingMessage, response: ServerResponse, error?: Error): pino.Level {
-  return error !== undefined || response.statusCode >= 500 ? 'error' : 'info';
-}
-
-/**
- * The options of nestjs-pino: one line per request, `request_done` or `request_failed`, with the
- * request id that Fastify made. The default route pattern never matches on Fastify.
- */
-export function httpLoggerParams(logger: Log): Params {
-  return {
-    forRoutes: ['/*path'],
-    pinoHttp: {
-      logger,
-      genReqId: (request) => (request as { id?: unknown }).id ?? newUuid(),
-      wrapSerializers: false,
-      serializers: {
-        req: (request: IncomingMessage & { originalUrl?: string }) => ({
-          id: request.id,
-          method: request.method,
-          // Fastify's middleware layer cuts what its route matched off `url`.
-          url: request.originalUrl ?? request.url,
-        }),
-        res: (response: ServerResponse) => ({ statusCode: response.statusCode }),
-      },
-      customLogLevel: levelOf,
-      customSuccessMessage: (_request, response) =>
-        response.writableEnded ? 'request_done' : 'request_aborted',
-      customErrorMessage: () => 'request_failed',
-    },
-  } as Params;
 }
