@@ -46,9 +46,15 @@ const historyOf = (id: string): Promise<Entry[]> =>
 describe('cancel against submission start', () => {
   it('lets one of them win, and the answer tells which, 200 times (CX-01)', async () => {
     const wins = { cancel: 0, start: 0 };
+    // A cancel comes by HTTP, a start does not: whoever won last gives the other a little more time.
+    let headStartMs = 0;
+    const late = async (id: string): Promise<boolean> => {
+      await new Promise((resolve) => setTimeout(resolve, headStartMs));
+      return begin(id);
+    };
     await rounds(200, async (round) => {
       const id = await due();
-      const contenders = [() => cancel(id), () => begin(id), () => cancel(id), () => begin(id)];
+      const contenders = [() => cancel(id), () => late(id), () => cancel(id), () => late(id)];
       // Who is first on the wire alternates, so that both sides get to win.
       if (round % 2 === 1) contenders.reverse();
       const results = await Promise.all(contenders.map((contend) => contend()));
@@ -57,12 +63,14 @@ describe('cancel against submission start', () => {
       const states = (await historyOf(id)).map((t) => t.to_state);
       if (starts === 1) {
         wins.start++;
+        headStartMs += 1;
         expect(states).toEqual(['scheduled', 'submitting']);
         for (const { status, body } of cancels) {
           expect([status, body.code, body.state]).toEqual([409, 'submission_started', 'submitting']);
         }
       } else {
         wins.cancel++;
+        headStartMs = Math.max(0, headStartMs - 1);
         expect(starts).toBe(0);
         expect(states).toEqual(['scheduled', 'cancelled']);
         for (const { status, body } of cancels) expect([status, body.state]).toEqual([200, 'cancelled']);

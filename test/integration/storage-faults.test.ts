@@ -189,8 +189,11 @@ describe('a way to Postgres that keeps breaking', () => {
     await rig.expectNotBefore(payments);
     const ends = Promise.all(payments.map((p) => persist(one, p)));
     const faulty = (async () => {
-      // From before the due time until after it: a quick machine is done with 80 in a moment.
-      for (let round = 0; round < 6; round++) {
+      // All are armed, and what follows spans their due time: a quick machine is done with 80 in a moment.
+      await pause(850);
+      proxy.mode = 'answers_lost';
+      await pause(400);
+      for (let round = 0; round < 4; round++) {
         await rig.db.query(
           `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'engine-%'`,
         );
