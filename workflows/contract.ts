@@ -17,6 +17,9 @@ export interface ArmHint {
   readonly armInMs: number;
 }
 
+/** What a wake may bring: new times, or the word that nobody asks the provider for an open outcome. */
+export type WakeNews = ArmHint | 'inquire';
+
 export interface ExecutePaymentInput extends ArmHint {
   readonly paymentId: string;
   readonly lane: string;

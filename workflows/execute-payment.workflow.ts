@@ -21,10 +21,11 @@ import {
   type LookAnswer,
   type PaymentActivities,
   type SubmitPaymentAnswer,
+  type WakeNews,
 } from './contract.js';
 
 export const cancelSignal = defineSignal(CANCEL_SIGNAL);
-export const wakeSignal = defineSignal<[ArmHint?]>(WAKE_SIGNAL);
+export const wakeSignal = defineSignal<[WakeNews?]>(WAKE_SIGNAL);
 
 const short = proxyActivities<PaymentActivities>(SHORT);
 const patient = proxyActivities<PaymentActivities>(INQUIRE);
@@ -43,7 +44,7 @@ type Answer = SubmitPaymentAnswer | InquireAnswer | Exclude<BeginSubmissionAnswe
 export async function executePayment(input: ExecutePaymentInput): Promise<FinalState> {
   const story = new PaymentStory(input);
   setHandler(cancelSignal, () => story.cancel());
-  setHandler(wakeSignal, (hint) => story.wake(hint));
+  setHandler(wakeSignal, (news) => story.wake(news));
   // Cancel in the Web UI asks the gate like the signal; it never aborts a call.
   CancellationScope.current().cancelRequested.catch(() => story.cancel());
   return CancellationScope.nonCancellable(() => story.tell());
@@ -61,6 +62,7 @@ class PaymentStory {
   private inputs = 0;
   private cancelAsked = false;
   private bareWake = false;
+  private inquiryAsked = false;
   private hint: (ArmHint & { readonly heardAt: number }) | null = null;
   private wantsArming = true;
   private submitOnly = false;
@@ -85,11 +87,15 @@ class PaymentStory {
     this.inputs++;
   }
 
-  /** Only a newer version says something, so repeats and late ones cost nothing; an empty one means "look". */
-  wake(hint: ArmHint | undefined): void {
-    if (!hint) this.bareWake = true;
-    else if (hint.version > Math.max(this.version, this.hint?.version ?? 0)) {
-      this.hint = { ...hint, heardAt: Date.now() };
+  /**
+   * Of new times only a newer version says something, so repeats and late ones cost nothing; an empty
+   * wake means "look"; `inquire` spares the pair that would only find out that the outcome is open.
+   */
+  wake(news: WakeNews | undefined): void {
+    if (!news) this.bareWake = true;
+    else if (news === 'inquire') this.inquiryAsked = true;
+    else if (news.version > Math.max(this.version, this.hint?.version ?? 0)) {
+      this.hint = { ...news, heardAt: Date.now() };
     } else return;
     this.inputs++;
   }
@@ -118,6 +124,11 @@ class PaymentStory {
       const newest = this.hint;
       this.hint = null;
       if (newest.version > this.version) this.follow(newest, newest.heardAt);
+    }
+    if (this.inquiryAsked) {
+      this.inquiryAsked = false;
+      const end = this.take({ kind: 'inquire' });
+      if (end || this.inputs !== seen) return end;
     }
     if (this.bareWake) {
       this.bareWake = false;

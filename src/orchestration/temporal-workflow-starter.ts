@@ -11,11 +11,12 @@ import {
   EXECUTE_PAYMENT,
   TASK_QUEUE,
   WAKE_SIGNAL,
-  type ArmHint,
   type ExecutePaymentInput,
+  type WakeNews,
 } from '../../workflows/contract.js';
 import {
   OrchestratorUnavailable,
+  type Wake,
   type WorkflowStarter,
   type WorkflowTarget,
 } from '../outbox/workflow-starter.js';
@@ -52,10 +53,8 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     await this.signalWithStart(target, CANCEL_SIGNAL, []);
   }
 
-  async wake(target: WorkflowTarget, hint: boolean): Promise<'woken' | 'completed'> {
-    const { version, dueInMs, armInMs } = inputOf(target);
-    const news: ArmHint = { version, dueInMs, armInMs };
-    return this.signalWithStart(target, WAKE_SIGNAL, hint ? [news] : []);
+  async wake(target: WorkflowTarget, news: Wake): Promise<'woken' | 'completed'> {
+    return this.signalWithStart(target, WAKE_SIGNAL, newsOf(target, news));
   }
 
   async wakeExisting(paymentId: string): Promise<void> {
@@ -91,9 +90,9 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
   private async signalWithStart(
     target: WorkflowTarget,
     signal: string,
-    signalArgs: readonly ArmHint[],
+    signalArgs: readonly WakeNews[],
   ): Promise<'woken' | 'completed'> {
-    const options: WorkflowSignalWithStartOptions<ArmHint[]> = {
+    const options: WorkflowSignalWithStartOptions<WakeNews[]> = {
       ...startOptions(target),
       signal,
       signalArgs: [...signalArgs],
@@ -128,6 +127,13 @@ function inputOf(target: WorkflowTarget): ExecutePaymentInput {
     dueInMs: Math.ceil(target.dueInMs - passedMs),
     armInMs: Math.ceil(target.armInMs - passedMs),
   };
+}
+
+function newsOf(target: WorkflowTarget, news: Wake): readonly WakeNews[] {
+  if (news === 'look') return [];
+  if (news === 'inquire') return ['inquire'];
+  const { version, dueInMs, armInMs } = inputOf(target);
+  return [{ version, dueInMs, armInMs }];
 }
 
 /**

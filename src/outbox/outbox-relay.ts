@@ -205,7 +205,7 @@ export class OutboxRelay implements OutboxNudge {
         return this.starter.cancel(target);
       case 'wake':
         // Completed runs are the sweep's to judge.
-        await this.starter.wake(target, row.state === 'scheduled');
+        await this.starter.wake(target, row.state === 'scheduled' ? 'times' : 'look');
     }
   }
 }

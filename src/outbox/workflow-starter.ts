@@ -14,6 +14,8 @@ export interface WorkflowTarget {
   readonly readAtMs: number;
 }
 
+export type Wake = 'times' | 'look' | 'inquire';
+
 /**
  * The port to the orchestrator. Every call has a deadline and may have happened although it
  * failed; every call may be repeated. Faults are thrown as OrchestratorUnavailable.
@@ -24,10 +26,11 @@ export interface WorkflowStarter {
   /** Signals by signal-with-start, which also ends a start delay. */
   cancel(target: WorkflowTarget): Promise<void>;
   /**
-   * Wakes by signal-with-start. With `hint` the workflow gets the new times, without it looks.
+   * Wakes by signal-with-start. times: the workflow gets the new ones; look: it reads the row;
+   * inquire: it asks the provider at once.
    * @returns completed when the payment's last run has completed, so that nothing was woken.
    */
-  wake(target: WorkflowTarget, hint: boolean): Promise<'woken' | 'completed'>;
+  wake(target: WorkflowTarget, news: Wake): Promise<'woken' | 'completed'>;
   /** Wakes a run that exists, by plain signal; none: nothing. */
   wakeExisting(paymentId: string): Promise<void>;
   /** Starts although a completed run exists: only for a payment that is not final. */

@@ -148,7 +148,8 @@ export class Sweep {
   /** A payment that is not final but whose run completed gets a new run, and is counted. */
   private async wakeOne(row: SweepTarget, readAtMs: number): Promise<void> {
     const target = targetOf(row, -ARM_LEAD_MS, readAtMs);
-    if ((await this.starter.wake(target, false)) === 'woken') return;
+    const isOpenOutcome = row.state === 'unknown' || row.state === 'submitted';
+    if ((await this.starter.wake(target, isOpenOutcome ? 'inquire' : 'look')) === 'woken') return;
     // It may have become final since the sweep's look; then its run rightly completed.
     const [standing] = await readStandings(this.database, [row.payment_id]);
     if (!standing || isFinal(standing.state)) return;

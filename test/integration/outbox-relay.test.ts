@@ -121,8 +121,8 @@ describe('the relay', () => {
     await command(held.id, 'T3', 'wake');
     const { starter } = addRelay();
     await untilEmpty();
-    const hints = new Map(starter.calls.map((call) => [call.paymentId, call.hint]));
-    expect(hints).toEqual(new Map([[open.id, true], [held.id, false]])); // prettier-ignore
+    const news = new Map(starter.calls.map((call) => [call.paymentId, call.news]));
+    expect(news).toEqual(new Map([[open.id, 'times'], [held.id, 'look']])); // prettier-ignore
     expect(starter.calls.find((call) => call.paymentId === held.id)?.target?.version).toBe(2);
   });
 

@@ -99,7 +99,7 @@ describe('the sweep', () => {
     await until('the restart', () => rig.starter.of('restart'), (ids) => ids.length > 0); // prettier-ignore
     expect(rig.starter.of('restart')).toEqual([completed]);
     expect(new Set(rig.starter.of('wake'))).toEqual(new Set([lost, completed]));
-    for (const call of rig.starter.calls) if (call.kind === 'wake') expect(call.hint).toBe(false);
+    for (const call of rig.starter.calls) if (call.kind === 'wake') expect(call.news).toBe('look');
     expect(rig.events.of('restarted').map((e) => e.args[0])).toEqual([1]);
     expect(rig.events.of('woken').map((e) => e.args[0])).toEqual([2]);
   });
@@ -124,6 +124,7 @@ describe('the sweep', () => {
     await until('the wake', () => rig.starter.of('wake'), (ids) => ids.includes(id)); // prettier-ignore
     expect(await stateOf(id)).toBe('unknown');
     expect(ticks(rig)).toBe(1);
+    expect(rig.starter.calls.map((call) => call.news)).toContain('inquire');
     expect(rig.events.of('moved').map((e) => e.args[0])).toContainEqual({
       from: 'submitting',
       to: 'unknown',

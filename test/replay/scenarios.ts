@@ -125,11 +125,11 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     });
     await rig.recorded(payment, 'activityTaskCompleted', 3);
     await rig.settled(payment);
-    await rig.wake(payment, 'bare');
+    await rig.wake(payment, 'look');
     await rig.fakes.seen(payment, 'look');
     await rig.settled(payment);
     payment.resolve('succeeded');
-    await rig.wake(payment, 'bare');
+    await rig.wake(payment, 'look');
     return ended(rig, payment);
   },
 };

@@ -1,11 +1,11 @@
-import type { WorkflowStarter, WorkflowTarget } from '../../src/outbox/workflow-starter.js';
+import type { Wake, WorkflowStarter, WorkflowTarget } from '../../src/outbox/workflow-starter.js';
 
 export interface StarterCall {
   readonly kind: 'start' | 'cancel' | 'wake' | 'wakeExisting' | 'restart';
   readonly paymentId: string;
   readonly target: WorkflowTarget | null;
-  /** Only a wake says whether it carries the new times. */
-  readonly hint: boolean | null;
+  /** What a wake brings; null for every other call. */
+  readonly news: Wake | null;
 }
 
 /** The orchestrator as relay and sweep see it: notes what it is asked, and fails when a test says so. */
@@ -26,8 +26,8 @@ export class FakeStarter implements WorkflowStarter {
     await this.note('cancel', target.paymentId, target);
   }
 
-  async wake(target: WorkflowTarget, hint: boolean): Promise<'woken' | 'completed'> {
-    await this.note('wake', target.paymentId, target, hint);
+  async wake(target: WorkflowTarget, news: Wake): Promise<'woken' | 'completed'> {
+    await this.note('wake', target.paymentId, target, news);
     return this.completed.has(target.paymentId) ? 'completed' : 'woken';
   }
 
@@ -53,9 +53,9 @@ export class FakeStarter implements WorkflowStarter {
     kind: StarterCall['kind'],
     paymentId: string,
     target: WorkflowTarget | null,
-    hint: boolean | null = null,
+    news: Wake | null = null,
   ): Promise<void> {
     await this.before(kind, paymentId);
-    this.calls.push({ kind, paymentId, target, hint });
+    this.calls.push({ kind, paymentId, target, news });
   }
 }

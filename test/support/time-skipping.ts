@@ -10,7 +10,11 @@ import {
 } from '@temporalio/worker';
 import { readStackSettings, projectRoot } from '../../src/dev/stack-settings.js';
 import { resolveTestServer } from '../../src/dev/temporal/binary-resolver.js';
-import { OrchestratorUnavailable, type WorkflowTarget } from '../../src/outbox/workflow-starter.js';
+import {
+  OrchestratorUnavailable,
+  type Wake,
+  type WorkflowTarget,
+} from '../../src/outbox/workflow-starter.js';
 import { TemporalWorkflowStarter } from '../../src/orchestration/temporal-workflow-starter.js';
 import { monotonicMs } from '../../src/platform/clock.js';
 import { TASK_QUEUE, type FinalState } from '../../workflows/contract.js';
@@ -127,14 +131,14 @@ export class WorkflowRig {
     await this.publish(() => (how === 'relay' ? this.starter.start(target) : this.starter.restart(target)));
   }
 
-  /** The relay's signal after a move that changed the payment's times; bare: only "look". */
-  async wake(payment: FakePayment, kind: 'hint' | 'bare' = 'hint'): Promise<void> {
-    await this.wakeWith(targetOf(payment), kind);
+  /** The signal of relay or sweep: the new times of the payment, or another word. */
+  async wake(payment: FakePayment, news: Wake = 'times'): Promise<void> {
+    await this.wakeWith(targetOf(payment), news);
   }
 
   /** As `wake`, with news as they were taken at some other time. */
-  async wakeWith(target: WorkflowTarget, kind: 'hint' | 'bare' = 'hint'): Promise<'woken' | 'completed'> {
-    return this.publish(() => this.starter.wake(target, kind === 'hint'));
+  async wakeWith(target: WorkflowTarget, news: Wake = 'times'): Promise<'woken' | 'completed'> {
+    return this.publish(() => this.starter.wake(target, news));
   }
 
   /** The relay's signal after a cancel. */

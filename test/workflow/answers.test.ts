@@ -80,7 +80,7 @@ describe('an open outcome', () => {
     payment.lookups.push({ undecidedMs: 2 * HOUR_MS });
     await rig.publishStart(payment);
     await rig.fakes.armed(payment);
-    await rig.wake(payment, 'bare');
+    await rig.wake(payment, 'look');
     await rig.fakes.armed(payment, 2);
     payment.record('pending');
     busy.resolve({ kind: 'lane_busy', version: 1, retryAfterMs: HOUR_MS });
@@ -98,7 +98,7 @@ describe('not_due', () => {
   it('of a payment due far from now is followed: the workflow waits, not the worker', async () => {
     const payment = await due('pay_far', (row) => (row.dueAtMs += 5 * HOUR_MS));
     rig.fakes.script(payment, 'look', { kind: 'scheduled', ...payment.hint, armInMs: 0 });
-    await rig.wake(payment, 'bare');
+    await rig.wake(payment, 'look');
     await answered(payment, 3);
     expect(payment.calls).toEqual([]);
     await rig.sleep(5 * HOUR_MS - LEAD_MS);
@@ -192,7 +192,7 @@ describe('inquire', () => {
       row.lookups.push({ undecidedMs: HOUR_MS });
     });
     await rig.fakes.seen(payment, 'inquire');
-    await rig.wake(payment, 'bare');
+    await rig.wake(payment, 'look');
     await rig.fakes.seen(payment, 'look');
     await rig.settled(payment);
     await rig.sleep(HOUR_MS);
@@ -240,7 +240,7 @@ describe('review', () => {
     await rig.sleep(30 * DAY_MS);
     expect(await rig.events(payment)).toHaveLength(events);
     payment.resolve('failed');
-    await rig.wake(payment, 'bare');
+    await rig.wake(payment, 'look');
     expect(await rig.result(payment)).toBe('failed');
     expect(payment.calls).toHaveLength(1);
   });
@@ -248,12 +248,12 @@ describe('review', () => {
   it('stays parked when a wake finds it unresolved', async () => {
     const payment = await due('pay_review_still', unclear);
     await answered(payment, 3);
-    await rig.wake(payment, 'bare');
+    await rig.wake(payment, 'look');
     await rig.fakes.seen(payment, 'look');
     await rig.settled(payment);
     expect(await rig.details(payment)).toBe('Needs review: two people decide');
     payment.resolve('succeeded');
-    await rig.wake(payment, 'bare');
+    await rig.wake(payment, 'look');
     expect(await rig.result(payment)).toBe('succeeded');
   });
 
@@ -261,7 +261,7 @@ describe('review', () => {
     const payment = await due('pay_review_submitted', unclear);
     await answered(payment, 3);
     payment.resolve('submitted');
-    await rig.wake(payment, 'bare');
+    await rig.wake(payment, 'look');
     expect(await rig.result(payment)).toBe('succeeded');
     expect(rig.fakes.count(payment, 'inquire')).toBe(2);
   });

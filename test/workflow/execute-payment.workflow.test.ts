@@ -74,7 +74,7 @@ describe('what Temporal shows of a payment', () => {
     await rig.settled(payment);
     expect(await rig.details(payment)).toBe('Needs review: two people decide');
     payment.resolve('succeeded');
-    await rig.wake(payment, 'bare');
+    await rig.wake(payment, 'look');
     expect(await rig.result(payment)).toBe('succeeded');
   });
 
@@ -90,7 +90,7 @@ describe('what Temporal shows of a payment', () => {
     await rig.sleep(5_000);
     await rig.fakes.seen(payment, 'inquire', 2);
     payment.resolve('succeeded');
-    await rig.wake(payment, 'bare');
+    await rig.wake(payment, 'look');
     await rig.result(payment);
     const members = new Set((await rig.payloads(payment)).flatMap(membersOf));
     expect([...members].sort()).toEqual(

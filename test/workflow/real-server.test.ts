@@ -76,7 +76,7 @@ describe('a run that is gone', () => {
     await rig.publishStart(payment);
     await rig.client.workflow.getHandle(payment.id).terminate();
     rig.fakes.pass(30 * DAY_MS);
-    expect(await rig.wakeWith(targetOf(payment), 'bare')).toBe('woken');
+    expect(await rig.wakeWith(targetOf(payment), 'look')).toBe('woken');
     expect(await rig.result(payment)).toBe('succeeded');
     expect(payment.calls).toHaveLength(1);
   });
@@ -87,7 +87,7 @@ describe('a run that is gone', () => {
     const { runId } = await rig.client.workflow.getHandle(payment.id).describe();
     await rig.publishStart(payment);
     await rig.cancel(payment);
-    expect(await rig.wakeWith(targetOf(payment), 'bare')).toBe('completed');
+    expect(await rig.wakeWith(targetOf(payment), 'look')).toBe('completed');
     expect((await rig.client.workflow.getHandle(payment.id).describe()).runId).toBe(runId);
     await rig.publishStart(payment, 'without delay');
     expect(await rig.result(payment)).toBe('succeeded');
@@ -135,7 +135,7 @@ describe('a lane that is closed for long', () => {
     await rig.wake(payment);
     const { runId } = await rig.client.workflow.getHandle(payment.id).describe();
     for (let looks = 1; (await rig.events(payment)).length < 2 * MANY_EVENTS; looks++) {
-      await rig.wake(payment, 'bare');
+      await rig.wake(payment, 'look');
       await rig.fakes.seen(payment, 'look', looks);
       await rig.settled(payment);
     }
@@ -143,7 +143,7 @@ describe('a lane that is closed for long', () => {
     rig.fakes.pass(LEAD_MS);
     // The wait after the next input is the one that is handed on.
     await rig.until(async () => {
-      await rig.wake(payment, 'bare');
+      await rig.wake(payment, 'look');
       await rig.settled(payment);
       return (await rig.client.workflow.getHandle(payment.id).describe()).runId !== runId;
     });

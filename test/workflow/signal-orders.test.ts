@@ -29,7 +29,7 @@ function moved(payment: FakePayment, move: Move): (() => Promise<unknown>) | nul
   if (!MOVES[move](payment)) return null;
   if (move === 'cancel') return () => rig.cancel(payment);
   const target = targetOf(payment);
-  const kind = payment.state === 'scheduled' ? 'hint' : 'bare';
+  const kind = payment.state === 'scheduled' ? 'times' : 'look';
   return () => rig.wakeWith(target, kind);
 }
 
@@ -65,6 +65,6 @@ async function ends(payment: FakePayment): Promise<string> {
   const end = rig.result(payment);
   payment.release();
   rig.fakes.pass(2 * HOUR_MS);
-  await rig.wake(payment, 'bare');
+  await rig.wake(payment, 'look');
   return end;
 }

@@ -76,7 +76,7 @@ describe('a wake with a newer version while the payment sleeps', () => {
     const payment = await rig.start('pay_look_newer', 50 * HOUR_MS);
     const look = Promise.withResolvers<LookAnswer>();
     rig.fakes.script(payment, 'look', look.promise);
-    await rig.wake(payment, 'bare');
+    await rig.wake(payment, 'look');
     await rig.fakes.seen(payment, 'look');
     payment.reschedule(40 * HOUR_MS);
     await rig.wake(payment);
@@ -91,7 +91,7 @@ describe('a wake with a newer version while the payment sleeps', () => {
     const payment = await rig.start('pay_heard', 50 * HOUR_MS);
     const look = Promise.withResolvers<{ kind: 'held'; version: number }>();
     rig.fakes.script(payment, 'look', look.promise);
-    await rig.wake(payment, 'bare');
+    await rig.wake(payment, 'look');
     await rig.fakes.seen(payment, 'look');
     payment.reschedule(60_000);
     await rig.wake(payment);
@@ -134,7 +134,7 @@ describe('a bare wake', () => {
   it('looks at the row once and follows it', async () => {
     const payment = await rig.start('pay_bare', 50 * HOUR_MS);
     payment.reschedule(HOUR_MS);
-    await rig.wake(payment, 'bare');
+    await rig.wake(payment, 'look');
     await rig.settled(payment);
     expect(rig.fakes.names(payment)).toEqual(['look']);
     await runsAtItsTime(payment);
@@ -143,7 +143,7 @@ describe('a bare wake', () => {
 
   it('of a payment past its time arms at once, however late its arm time is', async () => {
     const payment = rig.fakes.add('pay_bare_due', 0);
-    await rig.wakeWith({ ...targetOf(payment), armInMs: HOUR_MS }, 'bare');
+    await rig.wakeWith({ ...targetOf(payment), armInMs: HOUR_MS }, 'look');
     expect(await rig.result(payment)).toBe('succeeded');
     expect(payment.calls).toHaveLength(1);
     expect(rig.fakes.names(payment)).not.toContain('look');
@@ -152,7 +152,7 @@ describe('a bare wake', () => {
   it('of a final payment ends the run', async () => {
     const payment = await rig.start('pay_bare_final', HOUR_MS);
     payment.state = 'expired';
-    await rig.wake(payment, 'bare');
+    await rig.wake(payment, 'look');
     expect(await rig.result(payment)).toBe('expired');
     expect(rig.fakes.names(payment)).toEqual(['look']);
   });
@@ -162,7 +162,7 @@ describe('hold and release', () => {
   it('a hold during the sleep parks the run, and a release goes on', async () => {
     const payment = await rig.start('pay_hold', HOUR_MS);
     payment.hold();
-    await rig.wake(payment, 'bare');
+    await rig.wake(payment, 'look');
     await rig.settled(payment);
     expect(await rig.details(payment)).toBe('Held: waits for a release');
     await rig.sleep(2 * HOUR_MS);
@@ -261,5 +261,28 @@ describe('a wake with a newer version while the pair is armed', () => {
     rig.fakes.pass(LEAD_MS);
     expect(await rig.result(payment)).toBe('succeeded');
     expect(payment.calls).toEqual([payment.dueAtMs]);
+  });
+});
+
+// Last: its run ends while the pair is still out, and the server skips no time afterwards.
+describe('a wake that asks for an inquiry', () => {
+  it('asks the provider at once, without another pair, when the worker of the pair is gone', async () => {
+    const payment = rig.fakes.add('pay_wake_inquire', LEAD_MS);
+    const silence = Promise.withResolvers<never>();
+    rig.fakes.script(payment, 'beginSubmission', silence.promise);
+    rig.fakes.script(payment, 'submitPayment', silence.promise);
+    await rig.publishStart(payment);
+    await rig.fakes.armed(payment);
+    rig.fakes.pass(LEAD_MS);
+    payment.begin();
+    payment.claim();
+    payment.record('ambiguous');
+    await rig.wake(payment, 'inquire');
+    try {
+      await rig.recorded(payment, 'workflowExecutionCompleted');
+      expect(rig.fakes.names(payment).toSorted()).toEqual(['beginSubmission', 'inquire', 'submitPayment']);
+    } finally {
+      silence.reject(new Error('the run is over'));
+    }
   });
 });

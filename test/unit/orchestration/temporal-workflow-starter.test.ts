@@ -65,7 +65,7 @@ const COMMANDS = {
   start: (starter: TemporalWorkflowStarter) => starter.start(target()),
   restart: (starter: TemporalWorkflowStarter) => starter.restart(target()),
   cancel: (starter: TemporalWorkflowStarter) => starter.cancel(target()),
-  wake: (starter: TemporalWorkflowStarter) => starter.wake(target(), true),
+  wake: (starter: TemporalWorkflowStarter) => starter.wake(target(), 'times'),
   wakeExisting: (starter: TemporalWorkflowStarter) => starter.wakeExisting('pay_1'),
   namespaceId: (starter: TemporalWorkflowStarter) => starter.namespaceId(),
 } as const;
@@ -166,18 +166,20 @@ describe('signals', () => {
     expect(optionsOf(calls)).not.toHaveProperty('startDelay');
   });
 
-  it('a wake with a hint carries version and durations, a bare one nothing', async () => {
+  it('a wake with times carries version and durations, an inquiry its word, a look nothing', async () => {
     const { starter, calls } = client();
-    expect(await starter.wake(target(), true)).toBe('woken');
-    await starter.wake(target(), false);
+    expect(await starter.wake(target(), 'times')).toBe('woken');
+    await starter.wake(target(), 'look');
     const [hint] = calls[0]!.options['signalArgs'] as [object];
     expect(Object.keys(hint).sort()).toEqual(['armInMs', 'dueInMs', 'version']);
     expect(calls[1]!.options['signalArgs']).toEqual([]);
+    await starter.wake(target(), 'inquire');
+    expect(calls[2]!.options['signalArgs']).toEqual(['inquire']);
   });
 
   it('say when the run has completed: wake answers it, cancel has nothing left to do', async () => {
     const { starter } = client(alreadyStarted);
-    expect(await starter.wake(target(), false)).toBe('completed');
+    expect(await starter.wake(target(), 'look')).toBe('completed');
     await expect(starter.cancel(target())).resolves.toBeUndefined();
   });
 
