@@ -31,5 +31,8 @@ export const EVIDENCE_OF: Readonly<Record<ResultClass, Evidence>> = Object.freez
   ambiguous: 'ambiguous',
 });
 
-/** The provider's own word about the object: still open, or one of two ends. */
-export type ProviderStatus = 'pending' | 'succeeded' | 'failed';
+/**
+ * What became of the provider's object: still open, or one of two ends. `inert`, in two phases
+ * only: it exists and moves nothing until it is committed.
+ */
+export type ProviderStatus = 'inert' | 'pending' | 'succeeded' | 'failed';

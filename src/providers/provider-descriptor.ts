@@ -19,10 +19,32 @@ const SCOPES = ['account', 'api_key', 'region', 'global'];
 const ERRORS = ['stored', 'forgotten', 're-executed'];
 const LOOKUPS = ['provider_id', 'key', 'reference', 'list_scan'];
 const CANCELS = ['never', 'before_commit', 'while_pending'];
-const WEBHOOKS = ['none', 'simulated_v1', 'stripe_v1'];
+const WEBHOOKS = ['none', 'simulated_v1', 'standard_webhooks', 'stripe_v1'];
 const SETTLEMENTS = ['none', 'csv'];
 
 type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * What may be done at a provider when a call's outcome is not known.
+ * A: idempotent, with lookup. B: idempotent only. C: lookup only. D: neither. T: two phases, the
+ * object's own state admits one commit.
+ */
+export type CapabilityClass = 'A' | 'B' | 'C' | 'D' | 'T';
+
+/**
+ * The class that a sound descriptor's claims come to. A provider that refuses a repeated reference
+ * (`natural_reference`) is idempotent. Pure.
+ */
+export function capabilityClass({
+  phases,
+  idempotency,
+  lookup,
+}: Pick<ProviderDescriptor, 'phases' | 'idempotency' | 'lookup'>): CapabilityClass {
+  if (phases === 2) return 'T';
+  const hasLookup = lookup.consistency !== 'none';
+  if (idempotency.mode === 'none') return hasLookup ? 'C' : 'D';
+  return hasLookup ? 'A' : 'B';
+}
 
 /**
  * Refuses a descriptor with a missing or absurd field: every rule about resending rests on it.

@@ -84,6 +84,8 @@ export class InquireService {
       providerKey,
       paymentId: payment.id,
       generation,
+      sentSince: null,
+      by: 'any',
       deadlineMs: CALL_DEADLINE_MS,
       expected: {
         amountMinor: payment.amount,
@@ -129,7 +131,8 @@ export class InquireService {
     answer: Extract<LookupAnswer, { kind: 'found' }>,
   ): Promise<InquireAnswer | Undecided> {
     const status = answer.result.status;
-    if (status === null || (status === 'pending' && payment.state === 'submitted')) {
+    // Inert: an object that moves nothing decides nothing.
+    if (status === null || status === 'inert' || (status === 'pending' && payment.state === 'submitted')) {
       await fileLookup(this.database, payment, answer);
       return this.later(provider, payment);
     }

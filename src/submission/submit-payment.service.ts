@@ -3,7 +3,7 @@ import { isFinal, type PaymentState } from '../domain/payment-state.js';
 import { CALL_DEADLINE_MS } from '../domain/submission-policy.js';
 import type { ArmedPayment, FinalState, SubmitPaymentAnswer } from '../../workflows/contract.js';
 import { monotonicMs, pause } from '../platform/clock.js';
-import type { ProviderResult } from '../providers/payment-provider.js';
+import { notSent, type ProviderResult } from '../providers/payment-provider.js';
 import type { ArmedEntry, ArmedPayments } from './armed-payments.js';
 import { notDue, type ArmingService, type Providers, type SubmissionCipher } from './arming.service.js';
 import { beforeDue, UnknownPayment } from './begin-submission.service.js';
@@ -176,7 +176,7 @@ export class SubmitPaymentService {
 
   private async submit(claim: Claim, sinceClaim: number): Promise<ProviderResult> {
     const provider = this.providers.get(claim.provider);
-    if (!provider) return notCalled('provider_unknown');
+    if (!provider) return notSent('provider_unknown');
     let parameters: string;
     try {
       parameters = this.cipher.openParameters({
@@ -187,7 +187,7 @@ export class SubmitPaymentService {
         sha256: claim.parametersSha256,
       });
     } catch {
-      return notCalled('parameters_unreadable');
+      return notSent('parameters_unreadable');
     }
     const prepared = {
       parameters,
@@ -204,6 +204,7 @@ export class SubmitPaymentService {
       generation: claim.generation,
       attempt: claim.no,
       providerKey: claim.providerKey,
+      commitTry: 1,
       deadlineMs: CALL_DEADLINE_MS,
       mayWrite: () =>
         this.lease.isHeldBy(claim.owner) &&
@@ -249,20 +250,4 @@ export class SubmitPaymentService {
     if (await this.recorder.tryAgain(standing.lane, standing.id)) return null;
     return waited > RETRY_IN_MEMORY_MS ? { kind: 'retry', afterMs: RETRY_CLOSED_LANE_MS } : null;
   }
-}
-
-/** Proven that no byte left: the call was never made. */
-function notCalled(code: string): ProviderResult {
-  return {
-    class: 'not_sent',
-    status: null,
-    providerRef: null,
-    requestId: null,
-    httpStatus: null,
-    replayed: false,
-    bytesSent: false,
-    observed: { amountMinor: null, currency: null, destination: null },
-    code,
-    retryAfterMs: null,
-  };
 }

@@ -47,6 +47,7 @@ function pay({ paymentId, providerKey }: Order): Promise<ProviderResult> {
     paymentId,
     generation: 1,
     attempt: 1,
+    commitTry: 1,
     providerKey,
     deadlineMs: 10_000,
     mayWrite: () => true,
@@ -105,8 +106,9 @@ describe('the process of the simulator', () => {
     const order = newOrder();
     const { paymentId, providerKey } = order;
     const expected = { amountMinor: 500n, currency: 'EUR', destination: 'acct_destination' };
-    const refs = { providerRef: null, providerKey, paymentId, generation: 1, deadlineMs: 200, expected };
-    expect(await provider.lookup(refs)).toEqual({ kind: 'cannot_tell', code: 'deadline' });
+    const refs = { providerRef: null, providerKey, paymentId, generation: 1, sentSince: null };
+    const question = { ...refs, by: 'any', deadlineMs: 200, expected } as const;
+    expect(await provider.lookup(question)).toEqual({ kind: 'cannot_tell', code: 'deadline' });
     simulator.thaw();
     expect((await pay(order)).class).toBe('accepted');
   });

@@ -18,6 +18,7 @@ export function resultOf(of: ResultClass, members: Partial<ProviderResult> = {})
       : { amountMinor: null, currency: null, destination: null },
     code: of,
     retryAfterMs: null,
+    foreignBody: null,
     ...members,
   };
 }

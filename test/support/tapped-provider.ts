@@ -7,6 +7,8 @@ import type {
   PreparedSubmission,
   ProviderDescriptor,
   ProviderResult,
+  WebhookHeaders,
+  WebhookReading,
 } from '../../src/providers/payment-provider.js';
 
 type Submit = () => Promise<ProviderResult>;
@@ -63,8 +65,25 @@ export class TappedProvider implements PaymentProvider {
     }
   }
 
-  commit(providerRef: string, attempt: AttemptContext): Promise<ProviderResult> {
-    return this.inner.commit(providerRef, attempt);
+  commit(
+    prepared: PreparedSubmission,
+    providerRef: string,
+    attempt: AttemptContext,
+  ): Promise<ProviderResult> {
+    return this.inner.commit(prepared, providerRef, attempt);
+  }
+
+  cancel(providerRef: string, attempt: AttemptContext): Promise<ProviderResult> {
+    return this.inner.cancel(providerRef, attempt);
+  }
+
+  parseWebhook(
+    raw: Buffer,
+    headers: WebhookHeaders,
+    secrets: readonly string[],
+    nowMs: number,
+  ): WebhookReading {
+    return this.inner.parseWebhook(raw, headers, secrets, nowMs);
   }
 
   lookup(refs: LookupRefs): Promise<LookupAnswer> {

@@ -28,6 +28,8 @@ export async function temporalCheck(config: Config['temporal']): Promise<Check> 
 function nothing(): Parameters<PaymentProvider['lookup']>[0] {
   return {
     providerRef: null,
+    sentSince: null,
+    by: 'any',
     providerKey: newUuid(),
     paymentId: `pay_${'a'.repeat(32)}`,
     generation: 1,

@@ -1,4 +1,5 @@
 import { sha256Hex } from '../../platform/sha256.js';
+import { notSent } from '../payment-provider.js';
 import type {
   AttemptContext,
   CanonicalPayment,
@@ -8,12 +9,16 @@ import type {
   PreparedSubmission,
   ProviderDescriptor,
   ProviderResult,
+  WebhookHeaders,
+  WebhookReading,
 } from '../payment-provider.js';
 import { SimulatedClient } from './simulated.client.js';
 import type { Exchange } from './simulated.client.js';
-import { mapList, mapRead, mapWrite } from './simulated.mapping.js';
-import type { Expected } from './simulated.mapping.js';
+import { SimulatedLookup } from './simulated.lookup.js';
+import { mapWrite } from './simulated.mapping.js';
 import { MAX_AMOUNT_MINOR, instructionOf, parametersOf, referenceOf } from './simulated.request.js';
+import { isPayoutId } from './simulated.response.js';
+import { readWebhook } from './simulated.webhook.js';
 
 export interface SimulatedProviderOptions {
   readonly baseUrl: string;
@@ -39,12 +44,15 @@ const API_VERSION = 'v1';
 /** Above the 200 calls that a lane has in flight per worker, with room for lookups. */
 const MAX_SOCKETS = 512;
 const CONNECT_TIMEOUT_MS = 3_000;
+/** By the number of the commit's try. */
+const COMMIT_SUFFIXES = [':commit', ':commit:2'];
 
 /** The adapter that speaks the simulator's protocol over HTTP. Knows nothing of its faults. */
 export class SimulatedProvider implements PaymentProvider {
   readonly name = SIMULATED;
   readonly account: string;
   private readonly client: SimulatedClient;
+  private readonly lookups: SimulatedLookup;
   private readonly descriptor: ProviderDescriptor;
   private readonly frozen: Omit<PreparedSubmission, 'parameters' | 'parametersSha256'>;
 
@@ -56,6 +64,7 @@ export class SimulatedProvider implements PaymentProvider {
       connectTimeoutMs: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
       maxSockets: options.maxSockets ?? MAX_SOCKETS,
     });
+    this.lookups = new SimulatedLookup(this.client, this.descriptor.lookup.by);
     this.account = options.account ?? 'default';
     this.frozen = {
       adapter: SIMULATED,
@@ -77,56 +86,58 @@ export class SimulatedProvider implements PaymentProvider {
     return { ...this.frozen, parameters, parametersSha256: sha256Hex(parameters) };
   }
 
-  /** Profile T answers `accepted` with status `pending` and code `requires_commit`: nothing moved yet. */
+  /** Profile T answers `accepted` and `inert`, code `requires_commit`: nothing moved yet. */
   async submit(prepared: PreparedSubmission, attempt: AttemptContext): Promise<ProviderResult> {
     const instruction = instructionOf(prepared.parameters);
     const obstacle = this.obstacleTo(prepared, instruction?.reference, attempt);
     if (obstacle || !instruction) return notSent(obstacle ?? 'prepared_unreadable');
-    const exchange = await this.client.exchange({
-      method: 'POST',
-      path: '/v1/payouts',
-      headers: { 'idempotency-key': attempt.providerKey },
-      body: prepared.parameters,
-      deadlineMs: attempt.deadlineMs,
-      mayWrite: attempt.mayWrite,
-    });
+    const exchange = await this.write('/v1/payouts', attempt.providerKey, prepared.parameters, attempt);
     const call = this.descriptor.phases === 1 ? 'move' : 'create';
     return mapWrite(exchange, { ...instruction, providerRef: null }, call);
   }
 
   /**
-   * Releases an inert payout under the key `<provider key>:commit`: keys are bound to an endpoint.
-   * The port gives it no amount, so id and reference are compared here, and whoever records the
-   * result compares `observed`.
+   * Releases an inert payout under the key `<provider key>:commit` (keys are bound to an endpoint),
+   * at the second try under `<provider key>:commit:2`.
    */
-  async commit(providerRef: string, attempt: AttemptContext): Promise<ProviderResult> {
+  async commit(
+    prepared: PreparedSubmission,
+    providerRef: string,
+    attempt: AttemptContext,
+  ): Promise<ProviderResult> {
     if (this.descriptor.phases !== 2) return notSent('no_commit_phase');
+    const instruction = instructionOf(prepared.parameters);
+    const obstacle = this.obstacleTo(prepared, instruction?.reference, attempt);
+    if (obstacle || !instruction) return notSent(obstacle ?? 'prepared_unreadable');
     if (!isPayoutId(providerRef)) return notSent('provider_ref_unusable');
-    const exchange = await this.client.exchange({
-      method: 'POST',
-      path: `/v1/payouts/${providerRef}/commit`,
-      headers: { 'idempotency-key': `${attempt.providerKey}:commit` },
-      body: '',
-      deadlineMs: attempt.deadlineMs,
-      mayWrite: attempt.mayWrite,
-    });
-    const unknown = { amountMinor: null, currency: null, destination: null };
-    return mapWrite(exchange, { ...unknown, reference: referenceOf(attempt), providerRef }, 'commit');
+    const suffix = COMMIT_SUFFIXES[attempt.commitTry - 1];
+    if (suffix === undefined) return notSent('commit_try_unusable');
+    const path = `/v1/payouts/${providerRef}/commit`;
+    const exchange = await this.write(path, `${attempt.providerKey}${suffix}`, '', attempt);
+    return mapWrite(exchange, { ...instruction, providerRef }, 'commit');
   }
 
-  /** By provider id when it is known, else by reference. */
-  async lookup(refs: LookupRefs): Promise<LookupAnswer> {
-    const expected: Expected = {
-      ...refs.expected,
-      reference: referenceOf(refs),
-      providerRef: refs.providerRef,
-    };
-    if (refs.providerRef === null) {
-      const query = new URLSearchParams({ reference: expected.reference });
-      return mapList(await this.read(`/v1/payouts?${query.toString()}`, refs.deadlineMs), expected);
-    }
-    if (!isPayoutId(refs.providerRef)) return { kind: 'cannot_tell', code: 'provider_ref_unusable' };
-    return mapRead(await this.read(`/v1/payouts/${refs.providerRef}`, refs.deadlineMs), expected);
+  /** Profile T: stops a payout that was not committed, under the key `<provider key>:cancel`. */
+  async cancel(providerRef: string, attempt: AttemptContext): Promise<ProviderResult> {
+    if (this.descriptor.cancel === 'never') return notSent('no_cancel');
+    if (!isPayoutId(providerRef)) return notSent('provider_ref_unusable');
+    const path = `/v1/payouts/${providerRef}/cancel`;
+    const exchange = await this.write(path, `${attempt.providerKey}:cancel`, '', attempt);
+    const unknown = { amountMinor: null, currency: null, destination: null };
+    return mapWrite(exchange, { ...unknown, reference: referenceOf(attempt), providerRef }, 'cancel');
+  }
+
+  lookup(refs: LookupRefs): Promise<LookupAnswer> {
+    return this.lookups.lookup(refs);
+  }
+
+  parseWebhook(
+    raw: Buffer,
+    headers: WebhookHeaders,
+    secrets: readonly string[],
+    nowMs: number,
+  ): WebhookReading {
+    return readWebhook({ scheme: this.descriptor.webhooks, raw, headers, secrets, nowMs });
   }
 
   close(): Promise<void> {
@@ -134,9 +145,14 @@ export class SimulatedProvider implements PaymentProvider {
     return Promise.resolve();
   }
 
-  private read(path: string, deadlineMs: number): Promise<Exchange> {
-    const mayWrite = (): boolean => true;
-    return this.client.exchange({ method: 'GET', path, headers: {}, body: '', deadlineMs, mayWrite });
+  private write(
+    path: string,
+    key: string,
+    body: string,
+    { deadlineMs, mayWrite }: AttemptContext,
+  ): Promise<Exchange> {
+    const headers = { 'idempotency-key': key };
+    return this.client.exchange({ method: 'POST', path, headers, body, deadlineMs, mayWrite });
   }
 
   /** A generation is frozen: another target, other bytes or another payment's bytes are not sent. */
@@ -169,33 +185,13 @@ function describe(options: SimulatedProviderOptions): ProviderDescriptor {
     maxInFlightMs: 35_000,
     settlesWithinMs: 10 * 24 * HOUR_MS,
     phases: twoPhases ? 2 : 1,
-    cancel: 'never',
+    cancel: twoPhases ? 'before_commit' : 'never',
     lateFailureMs: 0,
     ratePerSecond: 20_000,
-    webhooks: 'none',
+    webhooks: 'simulated_v1',
     settlement: 'none',
     amount: { minMinor: 1n, maxMinor: MAX_AMOUNT_MINOR },
     ...options.descriptor,
   };
   return Object.freeze(descriptor);
-}
-
-function isPayoutId(id: string): boolean {
-  return /^po_[0-9A-Za-z]{8,64}$/.test(id);
-}
-
-/** Refused by our own checks before anything was opened. */
-function notSent(code: string): ProviderResult {
-  return {
-    class: 'not_sent',
-    status: null,
-    providerRef: null,
-    requestId: null,
-    httpStatus: null,
-    replayed: false,
-    bytesSent: false,
-    observed: { amountMinor: null, currency: null, destination: null },
-    code,
-    retryAfterMs: null,
-  };
 }

@@ -1,12 +1,13 @@
 import type { ProviderStatus, ResultClass } from '../../domain/provider-outcome.js';
-import type { LookupAnswer, ProviderResult } from '../payment-provider.js';
+import { foreignBodyOf } from '../foreign-body.js';
+import type { LookupAnswer, LookupPath, Observed, ProviderResult } from '../payment-provider.js';
 import type { Exchange, ExchangeResponse } from './simulated.client.js';
 import { readError, readList, readPayout } from './simulated.response.js';
 import type { Payout } from './simulated.response.js';
 
 /** What an answer is held against. */
 export interface Expected {
-  /** null where the caller does not know it: then the recorder compares `observed`. */
+  /** null where the caller does not know it (cancel, events): then whoever records compares `observed`. */
   readonly amountMinor: bigint | null;
   readonly currency: string | null;
   readonly destination: string | null;
@@ -17,9 +18,9 @@ export interface Expected {
 
 /**
  * move: the call moves the money. create: it makes an inert payout. commit: it releases one.
- * read: a lookup; an inert payout is an answer there.
+ * cancel: it stops one. read: a lookup; an inert payout is an answer there.
  */
-export type CallKind = 'move' | 'create' | 'commit' | 'read';
+export type CallKind = 'move' | 'create' | 'commit' | 'cancel' | 'read';
 
 interface Verdict {
   readonly class: ResultClass;
@@ -27,12 +28,37 @@ interface Verdict {
   readonly code: string;
 }
 
-/** Refusals that the provider documents, each with the one HTTP status it comes with. */
-const REFUSALS: Readonly<Record<string, { readonly httpStatus: number; readonly class: ResultClass }>> = {
+interface Listed {
+  /** The one HTTP status that it comes with. */
+  readonly httpStatus: number;
+  readonly class: ResultClass;
+}
+
+/** Refusals that the provider documents for calls that make or release a payout. */
+const REFUSALS: Readonly<Record<string, Listed>> = {
   parameter_invalid: { httpStatus: 400, class: 'rejected' },
   card_declined: { httpStatus: 402, class: 'rejected' },
   destination_closed: { httpStatus: 402, class: 'rejected' },
   insufficient_funds: { httpStatus: 402, class: 'rejected_funds' },
+};
+
+/** A commit may also come too late: the payout was stopped. */
+const COMMIT_REFUSALS: Readonly<Record<string, Listed>> = {
+  ...REFUSALS,
+  payout_cancelled: { httpStatus: 409, class: 'rejected' },
+};
+
+/** A cancel is refused when the payout was released. That says nothing about where the money is. */
+const CANCEL_REFUSALS: Readonly<Record<string, Listed>> = {
+  payout_not_cancellable: { httpStatus: 409, class: 'rejected' },
+};
+
+const REFUSALS_OF: Readonly<Record<CallKind, Readonly<Record<string, Listed>>>> = {
+  move: REFUSALS,
+  create: REFUSALS,
+  commit: COMMIT_REFUSALS,
+  cancel: CANCEL_REFUSALS,
+  read: {},
 };
 
 /** Reasons of a payout whose status is `failed`. */
@@ -43,12 +69,14 @@ const FAILURES: Readonly<Record<string, ResultClass>> = {
 };
 
 /** Documented as refused before execution. A replayed one would be a stored answer: not listed. */
-const NOT_PROCESSED: Readonly<Record<string, { readonly httpStatus: number; readonly class: ResultClass }>> =
-  {
-    rate_limited: { httpStatus: 429, class: 'throttled' },
-    invalid_api_key: { httpStatus: 401, class: 'config' },
-    permission_denied: { httpStatus: 403, class: 'config' },
-  };
+const NOT_PROCESSED: Readonly<Record<string, Listed>> = {
+  rate_limited: { httpStatus: 429, class: 'throttled' },
+  invalid_api_key: { httpStatus: 401, class: 'config' },
+  permission_denied: { httpStatus: 403, class: 'config' },
+};
+
+/** Payouts that moved nothing: made and never released. */
+const UNRELEASED = ['requires_commit', 'cancelled'];
 
 /**
  * The result of a call that writes. Total: whatever came back has a class, and what is not
@@ -62,7 +90,7 @@ export function mapWrite(exchange: Exchange, expected: Expected, call: CallKind)
     return resultOf({ class: resultClass, status: null, code: exchange.fault }, exchange, null);
   }
   const payout = isSuccess(response) ? readPayout(response.body) : null;
-  const verdict = payout ? judge(payout, expected, call) : judgeError(response);
+  const verdict = payout ? judge(payout, expected, call) : judgeError(response, call);
   return resultOf(verdict, exchange, payout);
 }
 
@@ -71,28 +99,71 @@ export function mapRead(exchange: Exchange, expected: Expected): LookupAnswer {
   const { response } = exchange;
   if (!response) return { kind: 'cannot_tell', code: exchange.fault };
   if (response.status === 404 && readError(response.body)?.code === 'payout_not_found')
-    return { kind: 'absent' };
+    return { kind: 'absent', by: ['provider_id'] };
   const payout = response.status === 200 ? readPayout(response.body) : null;
   return payout
     ? foundAs(payout, exchange, expected)
-    : { kind: 'cannot_tell', code: judgeError(response).code };
+    : { kind: 'cannot_tell', code: judgeError(response, 'read').code };
 }
 
-/**
- * The answer to a list by reference. Payouts that were made but never committed moved no money:
- * they count only while no other is there.
- */
+/** The answer to a list by reference. */
 export function mapList(exchange: Exchange, expected: Expected): LookupAnswer {
+  const page = mapPage(exchange);
+  if (page.kind === 'cannot_tell') return page;
+  if (page.hasMore) return { kind: 'found_many', count: page.payouts.length };
+  return mapPayouts(page.payouts, 'reference', exchange, expected);
+}
+
+/** One page of a list, or why it is none. */
+export function mapPage(
+  exchange: Exchange,
+):
+  | { readonly kind: 'page'; readonly payouts: readonly Payout[]; readonly hasMore: boolean }
+  | Extract<LookupAnswer, { kind: 'cannot_tell' }> {
   const { response } = exchange;
   if (!response) return { kind: 'cannot_tell', code: exchange.fault };
   const list = response.status === 200 ? readList(response.body) : null;
-  if (!list) return { kind: 'cannot_tell', code: judgeError(response).code };
-  const released = list.payouts.filter((payout) => payout.status !== 'requires_commit');
-  if (list.hasMore || released.length > 1) return { kind: 'found_many', count: list.payouts.length };
-  const [only = list.payouts[0]] = released;
-  if (!only) return { kind: 'absent' };
-  if (released.length === 0 && list.payouts.length > 1) return { kind: 'cannot_tell', code: 'several_inert' };
+  return list ? { kind: 'page', ...list } : { kind: 'cannot_tell', code: judgeError(response, 'read').code };
+}
+
+/**
+ * What a complete list of the payouts under our reference says. Payouts that were never released
+ * moved no money: they count only while no other is there.
+ */
+export function mapPayouts(
+  payouts: readonly Payout[],
+  by: LookupPath,
+  exchange: Exchange,
+  expected: Expected,
+): LookupAnswer {
+  const released = payouts.filter((payout) => !UNRELEASED.includes(payout.status));
+  if (released.length > 1) return { kind: 'found_many', count: payouts.length };
+  const [only = payouts[0]] = released;
+  if (!only) return { kind: 'absent', by: [by] };
+  if (released.length === 0 && payouts.length > 1) return { kind: 'cannot_tell', code: 'several_inert' };
   return foundAs(only, exchange, expected);
+}
+
+/**
+ * What an event says of a payout, compared with nothing but itself; null when its status is not
+ * understood: then the event is only a hint to look.
+ */
+export function mapEvent(payout: Payout): ProviderResult | null {
+  const { reference } = payout;
+  const unknown = { amountMinor: null, currency: null, destination: null, providerRef: null };
+  const verdict = judge(payout, { ...unknown, reference }, 'read');
+  if (verdict.class === 'ambiguous') return null;
+  return {
+    ...verdict,
+    providerRef: payout.id,
+    requestId: null,
+    httpStatus: null,
+    replayed: false,
+    bytesSent: true,
+    observed: observedOf(payout),
+    retryAfterMs: null,
+    foreignBody: null,
+  };
 }
 
 function foundAs(payout: Payout, exchange: Exchange, expected: Expected): LookupAnswer {
@@ -109,16 +180,21 @@ function judge(payout: Payout, expected: Expected, call: CallKind): Verdict {
   const difference = differenceOf(payout, expected);
   if (difference) return { class: 'key_mismatch', status: null, code: difference };
   const inertIsRight = call === 'create' || call === 'read';
-  const releasedIsRight = call !== 'create';
+  const releasedIsRight = call !== 'create' && call !== 'cancel';
   switch (payout.status) {
     case 'requires_commit':
       if (!inertIsRight) break;
-      return { class: 'accepted', status: 'pending', code: 'requires_commit' };
+      return { class: 'accepted', status: 'inert', code: 'requires_commit' };
+    case 'cancelled':
+      if (call === 'cancel') return { class: 'accepted', status: 'failed', code: 'cancelled' };
+      if (call !== 'read') break;
+      return { class: 'rejected', status: 'failed', code: 'cancelled' };
     case 'pending':
     case 'succeeded':
       if (!releasedIsRight) break;
       return { class: 'accepted', status: payout.status, code: payout.status };
     case 'failed': {
+      if (call === 'cancel') break;
       const failure = payout.failureCode ?? '';
       const refusal = Object.hasOwn(FAILURES, failure) ? FAILURES[failure] : undefined;
       if (!refusal) return ambiguous('unknown_failure');
@@ -141,7 +217,7 @@ function differenceOf(payout: Payout, expected: Expected): string | null {
 }
 
 /** Everything but a payout in the provider's form. */
-function judgeError(response: ExchangeResponse): Verdict {
+function judgeError(response: ExchangeResponse, call: CallKind): Verdict {
   const { status } = response;
   const code = readError(response.body)?.code;
   if (code !== undefined) {
@@ -153,8 +229,10 @@ function judgeError(response: ExchangeResponse): Verdict {
     if (notProcessed?.httpStatus === status && !isReplayed(response)) {
       return { class: notProcessed.class, status: null, code };
     }
-    const refusal = Object.hasOwn(REFUSALS, code) ? REFUSALS[code] : undefined;
-    if (refusal?.httpStatus === status) return { class: refusal.class, status: 'failed', code };
+    const refusals = REFUSALS_OF[call];
+    const refusal = Object.hasOwn(refusals, code) ? refusals[code] : undefined;
+    if (refusal?.httpStatus === status)
+      return { class: refusal.class, status: call === 'cancel' ? null : 'failed', code };
   }
   if (status >= 500) return ambiguous(isReplayed(response) ? 'stored_error' : 'http_5xx');
   if (status >= 400) return ambiguous('http_4xx');
@@ -184,12 +262,17 @@ function resultOf(verdict: Verdict, exchange: Exchange, payout: Payout | null): 
     httpStatus: response?.status ?? null,
     replayed: response ? isReplayed(response) : false,
     bytesSent,
-    observed: {
-      amountMinor: payout?.amountMinor ?? null,
-      currency: payout?.currency ?? null,
-      destination: payout?.destination ?? null,
-    },
+    observed: observedOf(payout),
     retryAfterMs: verdict.class === 'throttled' && response ? retryAfterMsOf(response) : null,
+    foreignBody: verdict.class === 'ambiguous' && response ? foreignBodyOf(response.body) : null,
+  };
+}
+
+function observedOf(payout: Payout | null): Observed {
+  return {
+    amountMinor: payout?.amountMinor ?? null,
+    currency: payout?.currency ?? null,
+    destination: payout?.destination ?? null,
   };
 }
 

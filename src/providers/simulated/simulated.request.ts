@@ -19,6 +19,15 @@ export function referenceOf(payment: { readonly paymentId: string; readonly gene
   return `${payment.paymentId}/${payment.generation}`;
 }
 
+/** Reads back what `referenceOf` wrote; null when the reference is none of ours. */
+export function paymentOf(
+  reference: string,
+): { readonly paymentId: string; readonly generation: number } | null {
+  const match = /^(.{1,120})\/([1-9]\d{0,4})$/.exec(reference);
+  const [, paymentId, generation] = match ?? [];
+  return paymentId === undefined ? null : { paymentId, generation: Number(generation) };
+}
+
 /**
  * The text of the request's parameters, in one fixed order.
  * @throws PrepareRefused for what the provider's form cannot hold.

@@ -41,17 +41,23 @@ export function readError(body: string): { readonly code: string } | null {
   return typeof code === 'string' && /^[a-z0-9_]{1,64}$/.test(code) ? { code } : null;
 }
 
-function payoutOf(value: unknown): Payout | null {
+/** @returns null when the value is not, in full, a payout of this provider's test world. */
+export function payoutOf(value: unknown): Payout | null {
   if (!isObject(value)) return null;
   const { id, amount, currency, destination, reference, status } = value;
   const failureCode = value['failure_code'];
   if (value['object'] !== 'payout' || value['livemode'] !== false) return null;
-  if (typeof id !== 'string' || !/^po_[0-9A-Za-z]{8,64}$/.test(id)) return null;
+  if (typeof id !== 'string' || !isPayoutId(id)) return null;
   if (typeof amount !== 'bigint' || typeof currency !== 'string') return null;
   if (typeof destination !== 'string' || typeof reference !== 'string' || typeof status !== 'string')
     return null;
   if (failureCode !== null && typeof failureCode !== 'string') return null;
   return { id, amountMinor: amount, currency, destination, reference, status, failureCode };
+}
+
+/** Only what has the form of the provider's ids is put into a path. */
+export function isPayoutId(id: string): boolean {
+  return /^po_[0-9A-Za-z]{8,64}$/.test(id);
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

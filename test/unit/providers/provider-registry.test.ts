@@ -18,6 +18,8 @@ function bank(descriptor: Partial<ProviderDescriptor> = {}, closed: string[] = [
     prepare: unused,
     submit: unused,
     commit: unused,
+    cancel: unused,
+    parseWebhook: unused,
     lookup: unused,
     close: async () => void closed.push('bank'),
   };

@@ -4,6 +4,7 @@ import { PrepareRefused } from '../../../../src/providers/payment-provider.js';
 import type {
   AttemptContext,
   CanonicalPayment,
+  LookupRefs,
   PreparedSubmission,
 } from '../../../../src/providers/payment-provider.js';
 import { SimulatedProvider } from '../../../../src/providers/simulated/simulated.adapter.js';
@@ -27,8 +28,16 @@ const ATTEMPT: AttemptContext = {
   generation: 1,
   attempt: 1,
   providerKey: PAYMENT.providerKey,
+  commitTry: 1,
   deadlineMs: 5_000,
   mayWrite: () => true,
+};
+const REFS: LookupRefs = {
+  ...ATTEMPT,
+  providerRef: null,
+  sentSince: new Date(0),
+  by: 'any',
+  expected: PAYMENT,
 };
 
 describe('prepare', () => {
@@ -139,7 +148,7 @@ describe('submit', () => {
 
 describe('commit and lookup', () => {
   it('one phase has nothing to commit', async () => {
-    expect(await provider.commit('po_0123456789', ATTEMPT)).toMatchObject({
+    expect(await provider.commit(provider.prepare(PAYMENT), 'po_0123456789', ATTEMPT)).toMatchObject({
       class: 'not_sent',
       code: 'no_commit_phase',
     });
@@ -148,17 +157,16 @@ describe('commit and lookup', () => {
   it('an id that is none of the provider is not put into a path', async () => {
     const twoPhases = new SimulatedProvider({ ...OPTIONS, profile: 'T' });
     const id = '../../v1/payouts';
-    expect(await twoPhases.commit(id, ATTEMPT)).toMatchObject({
+    expect(await twoPhases.commit(twoPhases.prepare(PAYMENT), id, ATTEMPT)).toMatchObject({
       class: 'not_sent',
       code: 'provider_ref_unusable',
     });
-    const refs = { ...ATTEMPT, providerRef: id, expected: PAYMENT };
+    const refs = { ...REFS, providerRef: id };
     expect(await twoPhases.lookup(refs)).toEqual({ kind: 'cannot_tell', code: 'provider_ref_unusable' });
   });
 
   it('a lookup that reaches nobody cannot tell', async () => {
-    const refs = { ...ATTEMPT, providerRef: null, expected: PAYMENT };
-    expect(await provider.lookup(refs)).toEqual({ kind: 'cannot_tell', code: 'connect_refused' });
+    expect(await provider.lookup(REFS)).toEqual({ kind: 'cannot_tell', code: 'connect_refused' });
   });
 });
 

@@ -177,6 +177,7 @@ describe('what a writing call came to', () => {
       bytesSent: true,
       observed: { amountMinor: 1250n, currency: 'EUR', destination: 'acct_dest' },
       retryAfterMs: null,
+      foreignBody: null,
     });
   });
 
