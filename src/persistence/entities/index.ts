@@ -3,13 +3,16 @@ import { DueSlot } from './due-slot.entity.js';
 import { EvidenceEntry } from './evidence.entity.js';
 import { Lane } from './lane.entity.js';
 import { OutboxEntry } from './outbox.entity.js';
+import { PaymentReturn } from './payment-return.entity.js';
 import { PaymentTransition } from './payment-transition.entity.js';
 import { Payment } from './payment.entity.js';
+import { Resolution } from './resolution.entity.js';
 import { ReviewCase } from './review-case.entity.js';
 import { Setting } from './setting.entity.js';
 import { SubmissionAttempt } from './submission-attempt.entity.js';
 import { Submission } from './submission.entity.js';
 import { Tenant } from './tenant.entity.js';
+import { WebhookInboxEntry } from './webhook-inbox.entity.js';
 import { Worker } from './worker.entity.js';
 
 /**
@@ -27,8 +30,11 @@ export const ENTITIES = [
   SubmissionAttempt,
   EvidenceEntry,
   ReviewCase,
+  Resolution,
+  PaymentReturn,
   Worker,
   OutboxEntry,
   DueSlot,
   Setting,
+  WebhookInboxEntry,
 ];

@@ -27,6 +27,7 @@ import { bigintTransformer } from './bigint.transformer.js';
 @Index('payment_by_reference', ['tenantId', 'reference', 'createdAt', 'id'], {
   where: 'reference IS NOT NULL',
 })
+@Index('payment_by_provider_ref', ['providerRef'], { where: 'provider_ref IS NOT NULL' })
 @Index('payment_woken', ['lastWokenAt'], { where: 'last_woken_at IS NOT NULL' })
 export class Payment {
   @PrimaryColumn('text', { name: 'id', primaryKeyConstraintName: 'payment_pkey' })
