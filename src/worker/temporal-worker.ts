@@ -19,6 +19,8 @@ const SHUTDOWN_FORCE_MS = 45_000;
 const CONNECT_AGAIN_MS = 500;
 /** After a worker died its sticky tasks go to the others this soon; the default of 10 s makes recovery slow. */
 const STICKY_MS = 2_000;
+/** Starts and whatever a dead worker had come by the common queue; the default leaves it a fifth of the polls. */
+const NON_STICKY_POLLS = 0.5;
 const CACHED_WORKFLOWS = 12_000;
 /** The bundle that the build wrote beside the compiled code. */
 const BUNDLE = fileURLToPath(new URL('../../workflow-bundle.js', import.meta.url));
@@ -94,6 +96,7 @@ export async function runTemporalWorker(options: TemporalWorkerOptions): Promise
     maxCachedWorkflows: CACHED_WORKFLOWS,
     maxConcurrentWorkflowTaskExecutions: 100,
     workflowTaskPollerBehavior: { type: 'simple-maximum', maximum: 20 },
+    nonStickyToStickyPollRatio: NON_STICKY_POLLS,
     stickyQueueScheduleToStartTimeout: STICKY_MS,
   });
   return {
