@@ -25,10 +25,27 @@ const Environment = z.object({
   PAYMENTS_PROVIDER: z.string().min(1).default('simulated'),
   PAYMENTS_SIMULATOR_URL: z.url({ protocol: /^https?$/ }).optional(),
   PAYMENTS_SIMULATOR_API_KEY: z.string().min(1).optional(),
+  PAYMENTS_SIMULATOR_API_KEY_B: z.string().min(1).optional(),
+  PAYMENTS_SIMULATOR_API_KEY_C: z.string().min(1).optional(),
+  PAYMENTS_SIMULATOR_API_KEY_D: z.string().min(1).optional(),
+  PAYMENTS_SIMULATOR_API_KEY_T: z.string().min(1).optional(),
+  PAYMENTS_OIDC_ISSUER: z.url({ protocol: /^https?$/ }).optional(),
+  PAYMENTS_OIDC_AUDIENCE: z.string().min(1).optional(),
+  PAYMENTS_OIDC_JWKS: z.url({ protocol: /^(https?|file)$/ }).optional(),
+  PAYMENTS_OIDC_MFA_ACR: z.string().optional(),
+  PAYMENTS_WEBHOOK_SECRETS: z.string().optional(),
+  PAYMENTS_WEBHOOK_SECRETS_FILE: z.string().min(1).optional(),
   PAYMENTS_HORIZON_DAYS: positive.default(366),
   PAYMENTS_MAX_ARMED: integer.min(1).default(5_000),
   PAYMENTS_LADDER_DIVISOR: positive.default(1),
 });
+
+/** The simulated providers: one for each profile whose key is set; A always is. */
+export interface SimulatorConfig {
+  readonly url: string;
+  /** By profile; no two are equal: an account promises one thing. */
+  readonly apiKeys: Readonly<Partial<Record<'A' | 'B' | 'C' | 'D' | 'T', string>>>;
+}
 
 export interface Config {
   readonly mode: 'development' | 'production';
@@ -42,13 +59,31 @@ export interface Config {
   readonly logLevel: 'silent' | 'fatal' | 'error' | 'warn' | 'info' | 'debug';
   /** The provider a payment gets when its create names none. */
   readonly defaultProvider: string;
-  readonly simulator: { readonly url: string; readonly apiKey: string } | null;
+  readonly simulator: SimulatorConfig | null;
+  /** Whose tokens let people in; null: nobody's, and only API keys open anything. */
+  readonly oidc: OidcConfig | null;
+  /**
+   * `<provider>/<account>` to the secrets that sign its events: one, or two while one is replaced. An
+   * account without an entry has no webhooks here.
+   */
+  readonly webhookSecrets: ReadonlyMap<string, readonly string[]>;
   /** How far ahead `execute_at` may lie, in days. */
   readonly horizonDays: number;
   /** Payments that one worker holds armed at once; each takes two activity slots. */
   readonly maxArmed: number;
   /** Test rigs divide the times of the inquiry ladder by this; 1 everywhere else. */
   readonly ladderDivisor: number;
+}
+
+export interface OidcConfig {
+  /** The exact `iss` of its tokens. */
+  readonly issuer: string;
+  /** The `aud` that names this service. */
+  readonly audience: string;
+  /** Where its key set (RFC 7517) is read: https, file, or http outside production. */
+  readonly keySetUrl: string;
+  /** Values of `acr` that mean a second factor, beside `amr` with `mfa`. */
+  readonly secondFactorAcr: readonly string[];
 }
 
 /**
@@ -62,9 +97,6 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     throw new Error(`The environment is not usable. ${wrong.join('; ')}. See .env.example.`);
   }
   const e = parsed.data;
-  if ((e.PAYMENTS_SIMULATOR_URL === undefined) !== (e.PAYMENTS_SIMULATOR_API_KEY === undefined)) {
-    throw new Error('PAYMENTS_SIMULATOR_URL and PAYMENTS_SIMULATOR_API_KEY go together: set both or none.');
-  }
   return Object.freeze({
     mode: e.PAYMENTS_MODE,
     database: { url: e.PAYMENTS_DATABASE_URL, poolSize: e.PAYMENTS_DATABASE_POOL },
@@ -74,14 +106,77 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     health: { host: e.PAYMENTS_HEALTH_HOST, port: e.PAYMENTS_HEALTH_PORT },
     logLevel: e.PAYMENTS_LOG_LEVEL,
     defaultProvider: e.PAYMENTS_PROVIDER,
-    simulator:
-      e.PAYMENTS_SIMULATOR_URL && e.PAYMENTS_SIMULATOR_API_KEY
-        ? { url: e.PAYMENTS_SIMULATOR_URL, apiKey: e.PAYMENTS_SIMULATOR_API_KEY }
-        : null,
+    simulator: simulatorOf(e),
+    oidc: oidcOf(e),
+    webhookSecrets: webhookSecretsOf(e),
     horizonDays: e.PAYMENTS_HORIZON_DAYS,
     maxArmed: e.PAYMENTS_MAX_ARMED,
     ladderDivisor: e.PAYMENTS_LADDER_DIVISOR,
   });
+}
+
+function oidcOf(e: z.infer<typeof Environment>): OidcConfig | null {
+  const issuer = e.PAYMENTS_OIDC_ISSUER;
+  const audience = e.PAYMENTS_OIDC_AUDIENCE;
+  const keySetUrl = e.PAYMENTS_OIDC_JWKS;
+  if (issuer === undefined && audience === undefined && keySetUrl === undefined) return null;
+  if (issuer === undefined || audience === undefined || keySetUrl === undefined) {
+    throw new Error(
+      'PAYMENTS_OIDC_ISSUER, PAYMENTS_OIDC_AUDIENCE and PAYMENTS_OIDC_JWKS go together: set all or none.',
+    );
+  }
+  if (e.PAYMENTS_MODE === 'production' && keySetUrl.startsWith('http:')) {
+    throw new Error('PAYMENTS_OIDC_JWKS is http: in production, where anybody on the way could change keys.');
+  }
+  const secondFactorAcr = (e.PAYMENTS_OIDC_MFA_ACR ?? '').split(' ').filter((acr) => acr !== '');
+  return Object.freeze({ issuer, audience, keySetUrl, secondFactorAcr });
+}
+
+function simulatorOf(e: z.infer<typeof Environment>): SimulatorConfig | null {
+  const apiKeys = {
+    A: e.PAYMENTS_SIMULATOR_API_KEY,
+    B: e.PAYMENTS_SIMULATOR_API_KEY_B,
+    C: e.PAYMENTS_SIMULATOR_API_KEY_C,
+    D: e.PAYMENTS_SIMULATOR_API_KEY_D,
+    T: e.PAYMENTS_SIMULATOR_API_KEY_T,
+  };
+  const given = Object.values(apiKeys).filter((key) => key !== undefined);
+  const url = e.PAYMENTS_SIMULATOR_URL;
+  if (url === undefined && given.length === 0) return null;
+  if (url === undefined || apiKeys.A === undefined) {
+    throw new Error(
+      'PAYMENTS_SIMULATOR_URL and PAYMENTS_SIMULATOR_API_KEY go together: set both or none, and the keys ' +
+        'of other profiles (PAYMENTS_SIMULATOR_API_KEY_B, _C, _D, _T) only beside them.',
+    );
+  }
+  if (new Set(given).size < given.length) {
+    throw new Error('Two profiles of the simulator have one API key. Each needs a key of its own.');
+  }
+  return { url, apiKeys };
+}
+
+const WebhookSecrets = z.record(
+  z.string().regex(/^[a-z0-9_-]+\/[\w.-]+$/),
+  z.array(z.string().min(16).max(512)).min(1).max(2),
+);
+
+/** From the environment or from a file, never from the command line, which everybody on the host can read. */
+function webhookSecretsOf(e: z.infer<typeof Environment>): ReadonlyMap<string, readonly string[]> {
+  const { PAYMENTS_WEBHOOK_SECRETS: text, PAYMENTS_WEBHOOK_SECRETS_FILE: file } = e;
+  if (text !== undefined && file !== undefined) {
+    throw new Error('PAYMENTS_WEBHOOK_SECRETS and PAYMENTS_WEBHOOK_SECRETS_FILE exclude each other.');
+  }
+  let json: unknown;
+  try {
+    json = JSON.parse(file === undefined ? (text ?? '{}') : readFileSync(file, 'utf8'));
+  } catch {
+    throw new Error('The webhook secrets cannot be read, or are not JSON. See .env.example.');
+  }
+  const parsed = WebhookSecrets.safeParse(json);
+  if (!parsed.success) {
+    throw new Error('The webhook secrets do not have the expected form. See .env.example.');
+  }
+  return new Map(Object.entries(parsed.data));
 }
 
 const keySet = z.object({

@@ -7,5 +7,7 @@ export const FOREIGN_BODY_BYTES = 4096;
  */
 export function foreignBodyOf(body: string): string {
   const bytes = Buffer.from(body.slice(0, FOREIGN_BODY_BYTES).replaceAll('\0', '?'), 'utf8');
-  return new TextDecoder('utf-8').decode(bytes.subarray(0, FOREIGN_BODY_BYTES), { stream: true });
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(0, FOREIGN_BODY_BYTES), {
+    stream: true,
+  });
 }

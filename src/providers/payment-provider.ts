@@ -35,13 +35,23 @@ export interface ProviderDescriptor {
   readonly cancel: 'never' | 'before_commit' | 'while_pending';
   /** Milliseconds during which a success can still come back as a return; 0: never. */
   readonly lateFailureMs: number;
-  /** Calls per second that the provider declares for one account. */
+  /** Calls per second that the provider declares for the call that moves money. */
   readonly ratePerSecond: number;
+  /** Calls per second that it declares for everything of one account together. */
+  readonly accountRatePerSecond: number;
   /** How its events are signed; `none`: it sends none that anybody could trust. */
   readonly webhooks: 'none' | 'simulated_v1' | 'standard_webhooks' | 'stripe_v1';
   /** The form of its settlement files. csv: itemized balance activity. */
   readonly settlement: 'none' | 'csv';
-  readonly amount: { readonly minMinor: bigint; readonly maxMinor: bigint };
+  readonly amount: {
+    readonly minMinor: bigint;
+    readonly maxMinor: bigint;
+    /**
+     * Currencies whose minor unit at this provider has other decimal digits than in ISO 4217. Empty:
+     * none. `prepare` refuses such a currency or converts exactly; it never sends the ISO number.
+     */
+    readonly exponents: Readonly<Record<string, number>>;
+  };
 }
 
 /** One intention towards the provider: the frozen facts of one generation. */

@@ -1,4 +1,4 @@
-import type { ProviderDescriptor } from './payment-provider.js';
+import type { LookupPath, ProviderDescriptor } from './payment-provider.js';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -75,8 +75,13 @@ export function validateDescriptor(
   );
   check.word('webhooks', WEBHOOKS);
   check.word('settlement', SETTLEMENTS);
+  check.that(
+    'accountRatePerSecond',
+    (v) => isNumber(v) && v >= descriptor.ratePerSecond && v <= HIGHEST_RATE,
+    'must be calls per second, not below ratePerSecond',
+  );
   checkAmount(check);
-  checkTwoPhases(check, descriptor);
+  checkClaims(check, descriptor);
 }
 
 class DescriptorCheck {
@@ -151,10 +156,6 @@ function checkLookup(check: DescriptorCheck): void {
     (consistency) => consistency === 'strong' || consistency === 'none' || isLag(consistency),
     'must be strong, none, or lagMs in whole milliseconds',
   );
-  const ways = check.value('lookup.by') as readonly unknown[];
-  if (ways.length === 0 && check.value('lookup.consistency') !== 'none') {
-    check.refuse('lookup.by', 'is empty, yet lookup.consistency promises answers');
-  }
 }
 
 function checkAmount(check: DescriptorCheck): void {
@@ -165,15 +166,73 @@ function checkAmount(check: DescriptorCheck): void {
   if ((check.value('amount.maxMinor') as bigint) < (check.value('amount.minMinor') as bigint)) {
     check.refuse('amount.maxMinor', 'is below amount.minMinor');
   }
+  check.that(
+    'amount.exponents',
+    (exponents) =>
+      typeof exponents === 'object' &&
+      !Array.isArray(exponents) &&
+      Object.entries(exponents as Fields).every(
+        ([currency, digits]) =>
+          /^[A-Z]{3}$/.test(currency) && Number.isInteger(digits) && within(digits as number, 0, 4),
+      ),
+    'must map currency codes to their number of decimal digits, 0 to 4',
+  );
 }
 
-/** An object's state can only guard a commit where there is one, and the other way round. */
-function checkTwoPhases(check: DescriptorCheck, { phases, idempotency, cancel }: ProviderDescriptor): void {
-  if (phases === 1 && idempotency.mode === 'object_state') {
-    check.refuse('idempotency.mode', 'is object_state, which needs two phases');
+/** Ways to find a payment whose answer, and with it the provider's id, was lost. */
+const WAYS_WITHOUT_ID: readonly LookupPath[] = ['key', 'reference', 'list_scan'];
+
+/** Claims that cannot be true together: whoever reads the class would send on a wrong promise. */
+function checkClaims(
+  check: DescriptorCheck,
+  { phases, idempotency, lookup, cancel }: ProviderDescriptor,
+): void {
+  const { mode } = idempotency;
+  if (lookup.by.length === 0 && lookup.consistency !== 'none') {
+    check.refuse('lookup.by', 'is empty, yet lookup.consistency promises answers');
   }
-  if (phases === 1 && cancel === 'before_commit')
-    check.refuse('cancel', 'is before_commit, which needs two phases');
+  if (lookup.by.length > 0 && lookup.consistency === 'none') {
+    check.refuse('lookup.consistency', 'is none, yet lookup.by names ways to ask');
+  }
+  if (phases === 2) return checkTwoPhases(check, idempotency, lookup);
+  if (mode === 'object_state') check.refuse('idempotency.mode', 'is object_state, which needs two phases');
+  if (cancel === 'before_commit') check.refuse('cancel', 'is before_commit, which needs two phases');
+  if (lookup.by.length > 0 && !lookup.by.some((way) => WAYS_WITHOUT_ID.includes(way))) {
+    check.refuse('lookup.by', 'holds no way to find a payment whose answer was lost');
+  }
+  if (mode === 'none' && idempotency.errors === 'stored') {
+    check.refuse('idempotency.errors', 'is stored, yet there is no key to store them under');
+  }
+  const asksByReference = lookup.by.includes('reference');
+  if (mode === 'natural_reference' && !asksByReference) {
+    check.refuse('idempotency.mode', 'is natural_reference, which lookup.by must then name as reference');
+  }
+  if (mode === 'none' && lookup.by.length > 0 && !asksByReference) {
+    check.refuse(
+      'lookup.by',
+      'must name reference: without a key nothing else tells our payment from another',
+    );
+  }
+}
+
+/** The object's own state admits one commit, and a strong read by id says what became of it. */
+function checkTwoPhases(
+  check: DescriptorCheck,
+  { mode }: ProviderDescriptor['idempotency'],
+  { by, consistency }: ProviderDescriptor['lookup'],
+): void {
+  if (mode !== 'object_state') {
+    check.refuse('idempotency.mode', 'must be object_state in two phases: the commit is what moves money');
+  }
+  if (!by.includes('provider_id')) {
+    check.refuse('lookup.by', 'must name provider_id in two phases: an open commit is read by id');
+  }
+  if (consistency !== 'strong') {
+    check.refuse(
+      'lookup.consistency',
+      'must be strong in two phases: an old reading would allow a second commit',
+    );
+  }
 }
 
 function isLag(value: unknown): boolean {

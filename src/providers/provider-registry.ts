@@ -2,6 +2,7 @@ import type { Config } from '../config/config.js';
 import type { PaymentProvider } from './payment-provider.js';
 import { validateDescriptor } from './provider-descriptor.js';
 import { SimulatedProvider } from './simulated/simulated.adapter.js';
+import { SIMULATED_PROFILES } from './simulated/simulated.descriptor.js';
 
 /** The providers of this process, by the name that a payment carries. */
 export interface ProviderRegistry {
@@ -14,13 +15,19 @@ export interface ProviderRegistry {
 }
 
 /**
- * The providers that the configuration names: `simulated` where a simulator is configured.
- * @throws Error when a descriptor has a missing or absurd field: start-up ends here.
+ * The providers that the configuration names: where a simulator is configured, `simulated` and one
+ * more for each further profile that has a key (`simulated_b`, `_c`, `_d`, `_t`).
+ * @throws Error when a descriptor has a missing or absurd field, or claims that contradict each other:
+ * start-up ends here.
  */
-export function createProviderRegistry(config: Pick<Config, 'simulator'>): ProviderRegistry {
-  const { simulator } = config;
+export function createProviderRegistry({ simulator }: Pick<Config, 'simulator'>): ProviderRegistry {
+  if (simulator === null) return registryOf([]);
+  const { url, apiKeys } = simulator;
   return registryOf(
-    simulator === null ? [] : [new SimulatedProvider({ baseUrl: simulator.url, apiKey: simulator.apiKey })],
+    SIMULATED_PROFILES.flatMap((profile) => {
+      const apiKey = apiKeys[profile];
+      return apiKey === undefined ? [] : [new SimulatedProvider({ baseUrl: url, apiKey, profile })];
+    }),
   );
 }
 

@@ -12,11 +12,14 @@ import type {
   WebhookHeaders,
   WebhookReading,
 } from '../payment-provider.js';
+import { capabilityClass } from '../provider-descriptor.js';
 import { SimulatedClient } from './simulated.client.js';
 import type { Exchange } from './simulated.client.js';
+import { describeSimulated } from './simulated.descriptor.js';
+import type { SimulatedProfile } from './simulated.descriptor.js';
 import { SimulatedLookup } from './simulated.lookup.js';
 import { mapWrite } from './simulated.mapping.js';
-import { MAX_AMOUNT_MINOR, instructionOf, parametersOf, referenceOf } from './simulated.request.js';
+import { instructionOf, parametersOf, referenceOf } from './simulated.request.js';
 import { isPayoutId } from './simulated.response.js';
 import { readWebhook } from './simulated.webhook.js';
 
@@ -25,8 +28,10 @@ export interface SimulatedProviderOptions {
   readonly apiKey: string;
   /** The account that the key belongs to; the frozen part of every prepared submission. */
   readonly account?: string;
-  /** A: one call moves the money. T: create an inert payout, then commit it. Default A. */
-  readonly profile?: 'A' | 'T';
+  /** What the account behind the key promises. Default A. */
+  readonly profile?: SimulatedProfile;
+  /** The name that payments carry. Default: `simulated` for A, `simulated_<profile>` for the others. */
+  readonly name?: string;
   /** Rigs that shorten the simulator's key life say so here; the simulator alone may have any margin. */
   readonly keyLifeMs?: number;
   readonly keyMarginMs?: number;
@@ -36,9 +41,11 @@ export interface SimulatedProviderOptions {
   readonly maxSockets?: number;
 }
 
-export const SIMULATED = 'simulated';
+/** The registered name of a profile's provider. */
+export function simulatedName(profile: SimulatedProfile): string {
+  return profile === 'A' ? 'simulated' : `simulated_${profile.toLowerCase()}`;
+}
 
-const HOUR_MS = 3_600_000;
 const ADAPTER_VERSION = '1';
 const API_VERSION = 'v1';
 /** Above the 200 calls that a lane has in flight per worker, with room for lookups. */
@@ -49,25 +56,28 @@ const COMMIT_SUFFIXES = [':commit', ':commit:2'];
 
 /** The adapter that speaks the simulator's protocol over HTTP. Knows nothing of its faults. */
 export class SimulatedProvider implements PaymentProvider {
-  readonly name = SIMULATED;
+  readonly name: string;
   readonly account: string;
   private readonly client: SimulatedClient;
-  private readonly lookups: SimulatedLookup;
+  private readonly finder: SimulatedLookup;
   private readonly descriptor: ProviderDescriptor;
   private readonly frozen: Omit<PreparedSubmission, 'parameters' | 'parametersSha256'>;
 
   constructor(options: SimulatedProviderOptions) {
-    this.descriptor = describe(options);
+    const { profile = 'A', keyLifeMs, keyMarginMs, descriptor: changes } = options;
+    this.name = options.name ?? simulatedName(profile);
+    this.account = options.account ?? 'default';
+    this.descriptor = describeSimulated({ profile, keyLifeMs, keyMarginMs, changes });
     this.client = new SimulatedClient({
       baseUrl: options.baseUrl,
       apiKey: options.apiKey,
       connectTimeoutMs: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
       maxSockets: options.maxSockets ?? MAX_SOCKETS,
+      freshSockets: capabilityClass(this.descriptor) === 'D',
     });
-    this.lookups = new SimulatedLookup(this.client, this.descriptor.lookup.by);
-    this.account = options.account ?? 'default';
+    this.finder = new SimulatedLookup(this.client, this.descriptor.lookup.by);
     this.frozen = {
-      adapter: SIMULATED,
+      adapter: this.name,
       adapterVersion: ADAPTER_VERSION,
       apiVersion: API_VERSION,
       // Tells two credentials apart and gives none away.
@@ -128,7 +138,7 @@ export class SimulatedProvider implements PaymentProvider {
   }
 
   lookup(refs: LookupRefs): Promise<LookupAnswer> {
-    return this.lookups.lookup(refs);
+    return this.finder.lookup(refs);
   }
 
   parseWebhook(
@@ -145,13 +155,15 @@ export class SimulatedProvider implements PaymentProvider {
     return Promise.resolve();
   }
 
+  /** Where keys are ignored none is sent: nobody shall take it for a protection. */
   private write(
     path: string,
     key: string,
     body: string,
     { deadlineMs, mayWrite }: AttemptContext,
   ): Promise<Exchange> {
-    const headers = { 'idempotency-key': key };
+    const headers: Record<string, string> =
+      this.descriptor.idempotency.mode === 'none' ? {} : { 'idempotency-key': key };
     return this.client.exchange({ method: 'POST', path, headers, body, deadlineMs, mayWrite });
   }
 
@@ -167,31 +179,4 @@ export class SimulatedProvider implements PaymentProvider {
     if (sha256Hex(prepared.parameters) !== prepared.parametersSha256) return 'prepared_altered';
     return reference === referenceOf(attempt) ? null : 'prepared_for_other_payment';
   }
-}
-
-function describe(options: SimulatedProviderOptions): ProviderDescriptor {
-  const twoPhases = options.profile === 'T';
-  // In two phases the payout's own state admits one commit, and an inert payout never ends.
-  const [life, marginMs] = twoPhases ? (['forever', 0] as const) : [24 * HOUR_MS, 4 * HOUR_MS];
-  const descriptor: ProviderDescriptor = {
-    idempotency: {
-      mode: twoPhases ? 'object_state' : 'key',
-      life: options.keyLifeMs ?? life,
-      marginMs: options.keyMarginMs ?? marginMs,
-      scope: 'account',
-      errors: 'stored',
-    },
-    lookup: { by: ['provider_id', 'reference'], consistency: 'strong' },
-    maxInFlightMs: 35_000,
-    settlesWithinMs: 10 * 24 * HOUR_MS,
-    phases: twoPhases ? 2 : 1,
-    cancel: twoPhases ? 'before_commit' : 'never',
-    lateFailureMs: 0,
-    ratePerSecond: 20_000,
-    webhooks: 'simulated_v1',
-    settlement: 'none',
-    amount: { minMinor: 1n, maxMinor: MAX_AMOUNT_MINOR },
-    ...options.descriptor,
-  };
-  return Object.freeze(descriptor);
 }

@@ -51,6 +51,11 @@ export interface ClientOptions {
    * and their deadline runs meanwhile.
    */
   readonly maxSockets: number;
+  /**
+   * Every call has a connection of its own. On one that was used before, the other side may be gone
+   * when the bytes are handed over, and nobody can say whether they left.
+   */
+  readonly freshSockets?: boolean;
 }
 
 /** A longer answer is not read on: no payout is that long. */
@@ -70,7 +75,7 @@ export class SimulatedClient {
   constructor(private readonly options: ClientOptions) {
     this.base = new URL(options.baseUrl);
     const agentOptions = {
-      keepAlive: true,
+      keepAlive: options.freshSockets !== true,
       noDelay: true,
       maxSockets: options.maxSockets,
       maxFreeSockets: options.maxSockets,

@@ -51,7 +51,7 @@ export class SimulatedLookup {
    */
   private async scan({ sentSince, deadlineMs }: LookupRefs, expected: Expected): Promise<LookupAnswer> {
     if (sentSince === null) return { kind: 'cannot_tell', code: 'first_send_unknown' };
-    const from = String(sentSince.getTime() - SCAN_MARGIN_MS);
+    const from = String(Math.floor((sentSince.getTime() - SCAN_MARGIN_MS) / 1000));
     const endsAtMs = monotonicMs() + deadlineMs;
     const ours: Payout[] = [];
     let after: string | null = null;

@@ -42,25 +42,6 @@ const REFUSALS: Readonly<Record<string, Listed>> = {
   insufficient_funds: { httpStatus: 402, class: 'rejected_funds' },
 };
 
-/** A commit may also come too late: the payout was stopped. */
-const COMMIT_REFUSALS: Readonly<Record<string, Listed>> = {
-  ...REFUSALS,
-  payout_cancelled: { httpStatus: 409, class: 'rejected' },
-};
-
-/** A cancel is refused when the payout was released. That says nothing about where the money is. */
-const CANCEL_REFUSALS: Readonly<Record<string, Listed>> = {
-  payout_not_cancellable: { httpStatus: 409, class: 'rejected' },
-};
-
-const REFUSALS_OF: Readonly<Record<CallKind, Readonly<Record<string, Listed>>>> = {
-  move: REFUSALS,
-  create: REFUSALS,
-  commit: COMMIT_REFUSALS,
-  cancel: CANCEL_REFUSALS,
-  read: {},
-};
-
 /** Reasons of a payout whose status is `failed`. */
 const FAILURES: Readonly<Record<string, ResultClass>> = {
   card_declined: 'rejected',
@@ -179,22 +160,20 @@ function foundAs(payout: Payout, exchange: Exchange, expected: Expected): Lookup
 function judge(payout: Payout, expected: Expected, call: CallKind): Verdict {
   const difference = differenceOf(payout, expected);
   if (difference) return { class: 'key_mismatch', status: null, code: difference };
-  const inertIsRight = call === 'create' || call === 'read';
-  const releasedIsRight = call !== 'create' && call !== 'cancel';
+  if (call === 'cancel') return judgeCancelled(payout);
   switch (payout.status) {
     case 'requires_commit':
-      if (!inertIsRight) break;
+      if (call === 'move' || call === 'commit') return ambiguous('unexpected_status');
       return { class: 'accepted', status: 'inert', code: 'requires_commit' };
     case 'cancelled':
-      if (call === 'cancel') return { class: 'accepted', status: 'failed', code: 'cancelled' };
-      if (call !== 'read') break;
+      // It was stopped before anybody released it, and cannot be released any more.
+      if (call === 'move' || call === 'create') return ambiguous('unexpected_status');
       return { class: 'rejected', status: 'failed', code: 'cancelled' };
     case 'pending':
     case 'succeeded':
-      if (!releasedIsRight) break;
+      if (call === 'create') return ambiguous('unexpected_status');
       return { class: 'accepted', status: payout.status, code: payout.status };
     case 'failed': {
-      if (call === 'cancel') break;
       const failure = payout.failureCode ?? '';
       const refusal = Object.hasOwn(FAILURES, failure) ? FAILURES[failure] : undefined;
       if (!refusal) return ambiguous('unknown_failure');
@@ -203,7 +182,20 @@ function judge(payout: Payout, expected: Expected, call: CallKind): Verdict {
     default:
       return ambiguous('unknown_status');
   }
-  return ambiguous('unexpected_status');
+}
+
+/** The answer to a cancel shows the payout as it is: stopped, or released before. */
+function judgeCancelled({ status }: Payout): Verdict {
+  switch (status) {
+    case 'cancelled':
+      return { class: 'accepted', status: 'failed', code: 'cancelled' };
+    case 'pending':
+    case 'succeeded':
+    case 'failed':
+      return { class: 'rejected', status, code: 'already_released' };
+    default:
+      return ambiguous('unknown_status');
+  }
 }
 
 function differenceOf(payout: Payout, expected: Expected): string | null {
@@ -229,10 +221,11 @@ function judgeError(response: ExchangeResponse, call: CallKind): Verdict {
     if (notProcessed?.httpStatus === status && !isReplayed(response)) {
       return { class: notProcessed.class, status: null, code };
     }
-    const refusals = REFUSALS_OF[call];
-    const refusal = Object.hasOwn(refusals, code) ? refusals[code] : undefined;
-    if (refusal?.httpStatus === status)
-      return { class: refusal.class, status: call === 'cancel' ? null : 'failed', code };
+    const refusal = Object.hasOwn(REFUSALS, code) ? REFUSALS[code] : undefined;
+    // A refused cancel says nothing about where the money is.
+    if (refusal?.httpStatus === status && call !== 'cancel') {
+      return { class: refusal.class, status: 'failed', code };
+    }
   }
   if (status >= 500) return ambiguous(isReplayed(response) ? 'stored_error' : 'http_5xx');
   if (status >= 400) return ambiguous('http_4xx');

@@ -1,3 +1,4 @@
+import type { ReturnedMoney } from '../payment-provider.js';
 import { parseWithExactAmount } from './simulated.json.js';
 
 /** A payout in the provider's form. `status` is its word, not yet understood. */
@@ -9,6 +10,8 @@ export interface Payout {
   readonly reference: string;
   readonly status: string;
   readonly failureCode: string | null;
+  /** The money came back after `succeeded`; null: it did not. */
+  readonly returned: ReturnedMoney | null;
 }
 
 /** @returns null when the body is not, in full, a payout of this provider's test world. */
@@ -52,7 +55,21 @@ export function payoutOf(value: unknown): Payout | null {
   if (typeof destination !== 'string' || typeof reference !== 'string' || typeof status !== 'string')
     return null;
   if (failureCode !== null && typeof failureCode !== 'string') return null;
-  return { id, amountMinor: amount, currency, destination, reference, status, failureCode };
+  const returned = returnOf(value['returned'], currency);
+  if (returned === undefined) return null;
+  return { id, amountMinor: amount, currency, destination, reference, status, failureCode, returned };
+}
+
+/** A return is in the payout's currency. @returns undefined when it is not in the provider's form. */
+function returnOf(value: unknown, currency: string): ReturnedMoney | null | undefined {
+  // Older payouts lack the member.
+  if (value === null || value === undefined) return null;
+  if (!isObject(value)) return undefined;
+  const { id, amount, code } = value;
+  if (typeof id !== 'string' || !/^[0-9A-Za-z_]{8,64}$/.test(id)) return undefined;
+  if (typeof amount !== 'bigint' || typeof code !== 'string' || !/^[a-z0-9_]{1,64}$/.test(code))
+    return undefined;
+  return { returnId: id, amountMinor: amount, currency, code };
 }
 
 /** Only what has the form of the provider's ids is put into a path. */

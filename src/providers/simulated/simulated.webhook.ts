@@ -1,7 +1,6 @@
 import type {
   ProviderDescriptor,
   ProviderEvent,
-  ReturnedMoney,
   WebhookHeaders,
   WebhookReading,
 } from '../payment-provider.js';
@@ -25,7 +24,7 @@ export interface IncomingWebhook {
 /**
  * Verifies by the one scheme that the descriptor declares, then reads the provider's event:
  * `{"object":"event","id":"evt_…","type":"payout.…","created":<epoch s>,"livemode":false,
- * "request":{"idempotency_key":…},"data":{"object":<payout>,"return":<return or absent>}}`.
+ * "request":{"idempotency_key":…},"data":{"object":<payout>}}`. A return is a member of the payout.
  */
 export function readWebhook(webhook: IncomingWebhook): WebhookReading {
   const refusal = checkSignature(webhook.scheme, webhook);
@@ -58,10 +57,8 @@ function eventOf(text: string | null): ProviderEvent | null {
   if (typeof id !== 'string' || !/^evt_[0-9A-Za-z]{8,64}$/.test(id)) return null;
   if (typeof type !== 'string' || !/^[a-z0-9_.]{1,64}$/.test(type)) return null;
   if (!isObject(data)) return null;
-  const payout = payoutOf(data['object']);
   // An event about something else is an event: its sender need not send it again.
-  const returned = data['return'] === undefined ? null : returnOf(data['return']);
-  if (returned === undefined) return null;
+  const payout = payoutOf(data['object']);
   const payment = payout && paymentOf(payout.reference);
   return {
     eventId: id,
@@ -72,18 +69,8 @@ function eventOf(text: string | null): ProviderEvent | null {
     generation: payment?.generation ?? null,
     providerKey: providerKeyOf(request),
     result: payout && mapEvent(payout),
-    returned,
+    returned: payout?.returned ?? null,
   };
-}
-
-/** @returns undefined when it is no return in the provider's form. */
-function returnOf(value: unknown): ReturnedMoney | undefined {
-  if (!isObject(value)) return undefined;
-  const { id, amount, currency, code } = value;
-  if (typeof id !== 'string' || !/^[0-9A-Za-z_]{8,64}$/.test(id)) return undefined;
-  if (typeof amount !== 'bigint' || typeof currency !== 'string') return undefined;
-  if (typeof code !== 'string' || !/^[a-z0-9_]{1,64}$/.test(code)) return undefined;
-  return { returnId: id, amountMinor: amount, currency, code };
 }
 
 /** The generation's key: a commit was sent under the same one with a suffix. */

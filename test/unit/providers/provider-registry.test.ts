@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { PaymentProvider, ProviderDescriptor } from '../../../src/providers/payment-provider.js';
+import { capabilityClass } from '../../../src/providers/provider-descriptor.js';
 import { createProviderRegistry, registryOf } from '../../../src/providers/provider-registry.js';
 import { SimulatedProvider } from '../../../src/providers/simulated/simulated.adapter.js';
 
@@ -27,10 +28,27 @@ function bank(descriptor: Partial<ProviderDescriptor> = {}, closed: string[] = [
 
 describe('the registry of providers', () => {
   it('has the simulated provider where a simulator is configured', async () => {
-    const registry = createProviderRegistry({ simulator: { url: OPTIONS.baseUrl, apiKey: 'sk_a' } });
+    const registry = createProviderRegistry({ simulator: { url: OPTIONS.baseUrl, apiKeys: { A: 'sk_a' } } });
     expect(registry.names()).toEqual(['simulated']);
     expect(registry.get('simulated')?.capabilities().phases).toBe(1);
     await registry.closeAll();
+    await registry.closeAll();
+  });
+
+  it('has one provider for each profile that has a key, each of the class that its name says', async () => {
+    const apiKeys = { A: 'sk_a', B: 'sk_b', C: 'sk_c', D: 'sk_d', T: 'sk_t' };
+    const registry = createProviderRegistry({ simulator: { url: OPTIONS.baseUrl, apiKeys } });
+    const classes = registry.names().map((name) => {
+      const provider = registry.get(name);
+      return [name, provider && capabilityClass(provider.capabilities())];
+    });
+    expect(classes).toEqual([
+      ['simulated', 'A'],
+      ['simulated_b', 'B'],
+      ['simulated_c', 'C'],
+      ['simulated_d', 'D'],
+      ['simulated_t', 'T'],
+    ]);
     await registry.closeAll();
   });
 

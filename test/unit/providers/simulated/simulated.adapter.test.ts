@@ -7,7 +7,9 @@ import type {
   LookupRefs,
   PreparedSubmission,
 } from '../../../../src/providers/payment-provider.js';
+import { capabilityClass, validateDescriptor } from '../../../../src/providers/provider-descriptor.js';
 import { SimulatedProvider } from '../../../../src/providers/simulated/simulated.adapter.js';
+import type { SimulatedProfile } from '../../../../src/providers/simulated/simulated.descriptor.js';
 import { instructionOf } from '../../../../src/providers/simulated/simulated.request.js';
 
 const PAYMENT: CanonicalPayment = {
@@ -146,21 +148,43 @@ describe('submit', () => {
   });
 });
 
-describe('commit and lookup', () => {
-  it('one phase has nothing to commit', async () => {
-    expect(await provider.commit(provider.prepare(PAYMENT), 'po_0123456789', ATTEMPT)).toMatchObject({
+describe('commit, cancel and lookup', () => {
+  const twoPhases = new SimulatedProvider({ ...OPTIONS, profile: 'T' });
+  const prepared = twoPhases.prepare(PAYMENT);
+
+  it('one phase has nothing to commit and nothing to stop', async () => {
+    const own = provider.prepare(PAYMENT);
+    expect(await provider.commit(own, 'po_0123456789', ATTEMPT)).toMatchObject({
       class: 'not_sent',
       code: 'no_commit_phase',
     });
+    expect(await provider.cancel('po_0123456789', ATTEMPT)).toMatchObject({
+      class: 'not_sent',
+      code: 'no_cancel',
+    });
+  });
+
+  it.each<[string, Partial<PreparedSubmission>, Partial<AttemptContext>]>([
+    ['prepared_for_other_api', { adapter: 'simulated' }, {}],
+    ['prepared_for_other_account', { account: 'acct_b' }, {}],
+    ['prepared_altered', { parameters: prepared.parameters.replace('1250', '9250') }, {}],
+    ['prepared_for_other_payment', {}, { generation: 2 }],
+    ['commit_try_unusable', {}, { commitTry: 3 }],
+    ['commit_try_unusable', {}, { commitTry: 0 }],
+    ['connect_refused', {}, { commitTry: 2 }],
+  ])('commits nothing that does not fit: %s (%#)', async (code, changes, attempt) => {
+    const result = await twoPhases.commit({ ...prepared, ...changes }, 'po_0123456789', {
+      ...ATTEMPT,
+      ...attempt,
+    });
+    expect(result).toMatchObject({ class: 'not_sent', code, bytesSent: false });
   });
 
   it('an id that is none of the provider is not put into a path', async () => {
-    const twoPhases = new SimulatedProvider({ ...OPTIONS, profile: 'T' });
     const id = '../../v1/payouts';
-    expect(await twoPhases.commit(twoPhases.prepare(PAYMENT), id, ATTEMPT)).toMatchObject({
-      class: 'not_sent',
-      code: 'provider_ref_unusable',
-    });
+    const unusable = { class: 'not_sent', code: 'provider_ref_unusable' };
+    expect(await twoPhases.commit(prepared, id, ATTEMPT)).toMatchObject(unusable);
+    expect(await twoPhases.cancel(id, ATTEMPT)).toMatchObject(unusable);
     const refs = { ...REFS, providerRef: id };
     expect(await twoPhases.lookup(refs)).toEqual({ kind: 'cannot_tell', code: 'provider_ref_unusable' });
   });
@@ -198,5 +222,19 @@ describe('the descriptor', () => {
   it('profile T rests on the state of its payout', () => {
     const descriptor = new SimulatedProvider({ ...OPTIONS, profile: 'T' }).capabilities();
     expect(descriptor).toMatchObject({ phases: 2, idempotency: { mode: 'object_state', life: 'forever' } });
+  });
+
+  it.each<[SimulatedProfile, string]>([
+    ['A', 'simulated'],
+    ['B', 'simulated_b'],
+    ['C', 'simulated_c'],
+    ['D', 'simulated_d'],
+    ['T', 'simulated_t'],
+  ])('profile %s is of its class, sound, and called %s', (profile, name) => {
+    const profiled = new SimulatedProvider({ ...OPTIONS, profile });
+    const descriptor = profiled.capabilities();
+    expect([profiled.name, capabilityClass(descriptor)]).toEqual([name, profile]);
+    expect(profiled.prepare(PAYMENT).adapter).toBe(name);
+    expect(() => validateDescriptor(name, descriptor, { smallMarginAllowed: false })).not.toThrow();
   });
 });

@@ -101,6 +101,21 @@ describe('an exchange', () => {
     expect(peer.received[0]).toMatch(/\r\n\r\n\{"amount":1\}$/);
   });
 
+  it('makes a connection of its own for every call where that is wanted', async () => {
+    const peer = await peerThat((socket) => socket.write(http('{}')));
+    const client = new SimulatedClient({
+      baseUrl: `http://127.0.0.1:${peer.port}`,
+      apiKey: 'sk_a',
+      connectTimeoutMs: 3_000,
+      maxSockets: 4,
+      freshSockets: true,
+    });
+    opened.push(client);
+    await post(client);
+    await post(client);
+    expect([peer.sockets.length, peer.received.length]).toEqual([2, 2]);
+  });
+
   it('keeps the connection for the next', async () => {
     const peer = await peerThat((socket) => socket.write(http('{}')));
     const client = clientTo(peer);

@@ -205,16 +205,58 @@ describe('what a writing call came to', () => {
     ['create', 'requires_commit', 'accepted'],
     ['create', 'succeeded', 'ambiguous'],
     ['create', 'pending', 'ambiguous'],
+    ['create', 'cancelled', 'ambiguous'],
     ['commit', 'requires_commit', 'ambiguous'],
     ['commit', 'succeeded', 'accepted'],
     ['commit', 'pending', 'accepted'],
+    ['commit', 'cancelled', 'rejected'],
+    ['cancel', 'cancelled', 'accepted'],
+    ['cancel', 'requires_commit', 'ambiguous'],
+    ['cancel', 'succeeded', 'rejected'],
+    ['cancel', 'pending', 'rejected'],
+    ['cancel', 'failed', 'rejected'],
+    ['cancel', 'done', 'ambiguous'],
+    ['move', 'cancelled', 'ambiguous'],
   ])('in two phases, %s that shows %s is %s', (call, status, resultClass) => {
     expect(mapWrite(answered(200, payout({ status })), EXPECTED, call).class).toBe(resultClass);
   });
 
-  it('a commit that shows another payout is a mismatch', () => {
+  it.each<CallKind>(['commit', 'cancel'])('a %s that shows another payout is a mismatch', (call) => {
     const expected = { ...EXPECTED, providerRef: 'po_otherotherother' };
-    expect(mapWrite(answered(200, PAYOUT), expected, 'commit').code).toBe('other_object');
+    expect(mapWrite(answered(200, PAYOUT), expected, call).code).toBe('other_object');
+  });
+
+  it('a created payout is inert, and a stopped one failed: neither says that money moved', () => {
+    const created = answered(201, payout({ status: 'requires_commit' }));
+    expect(mapWrite(created, EXPECTED, 'create')).toMatchObject({ class: 'accepted', status: 'inert' });
+    const stopped = answered(200, payout({ status: 'cancelled' }));
+    expect(mapWrite(stopped, EXPECTED, 'cancel')).toMatchObject({
+      class: 'accepted',
+      status: 'failed',
+      code: 'cancelled',
+    });
+    const released = answered(200, PAYOUT);
+    expect(mapWrite(released, EXPECTED, 'cancel')).toMatchObject({
+      class: 'rejected',
+      status: 'succeeded',
+      code: 'already_released',
+    });
+  });
+
+  it('a refused cancel proves nothing about the money', () => {
+    for (const code of ['card_declined', 'insufficient_funds']) {
+      expect(mapWrite(answered(402, error(code)), EXPECTED, 'cancel').class).toBe('ambiguous');
+    }
+  });
+
+  it('keeps the first 4 KiB of what it did not understand, and of nothing else', () => {
+    const page = `<html>${'x'.repeat(5_000_000)}`;
+    expect(mapWrite(answered(502, page), EXPECTED, 'move').foreignBody).toBe(page.slice(0, 4_096));
+    expect(mapWrite(answered(200, ''), EXPECTED, 'move').foreignBody).toBe('');
+    const understood = [answered(200, PAYOUT), answered(402, error('card_declined')), broken('reset', true)];
+    for (const exchange of understood) {
+      expect(mapWrite(exchange, EXPECTED, 'move').foreignBody).toBeNull();
+    }
   });
 });
 
@@ -225,6 +267,7 @@ describe('what a lookup says', () => {
     has_more: hasMore,
   });
   const inert = payout({ status: 'requires_commit', id: 'po_inertinert' });
+  const stopped = payout({ status: 'cancelled', id: 'po_stoppedstopped' });
 
   it.each<[string, Exchange, string]>([
     ['an empty list', answered(200, list([])), 'absent'],
@@ -237,6 +280,9 @@ describe('what a lookup says', () => {
     ['one inert payout', answered(200, list([inert])), 'found'],
     ['an inert one beside a released one', answered(200, list([inert, PAYOUT])), 'found'],
     ['several inert ones', answered(200, list([inert, inert])), 'cannot_tell'],
+    ['a stopped one', answered(200, list([payout({ status: 'cancelled' })])), 'found'],
+    ['a stopped one beside a released one', answered(200, list([PAYOUT, stopped])), 'found'],
+    ['a stopped one beside an inert one', answered(200, list([inert, stopped])), 'cannot_tell'],
     ['a payout with an unknown status', answered(200, list([payout({ status: 'done' })])), 'cannot_tell'],
     ['something that is no payout', answered(200, list([PAYOUT, {}])), 'cannot_tell'],
     ['a list that does not say whether it ends', answered(200, list([], null)), 'cannot_tell'],
@@ -249,6 +295,16 @@ describe('what a lookup says', () => {
     ['a broken call', broken('reset', true), 'cannot_tell'],
   ])('by reference: %s', (_title, exchange, kind) => {
     expect(mapList(exchange, EXPECTED).kind).toBe(kind);
+  });
+
+  it('an inert or stopped payout is found as such, and absence says which way it was told', () => {
+    expect(mapList(answered(200, list([inert])), EXPECTED)).toMatchObject({ result: { status: 'inert' } });
+    expect(mapList(answered(200, list([stopped])), EXPECTED)).toMatchObject({
+      result: { class: 'rejected', status: 'failed', code: 'cancelled' },
+    });
+    expect(mapList(answered(200, list([])), EXPECTED)).toEqual({ kind: 'absent', by: ['reference'] });
+    const gone = answered(404, error('payout_not_found'));
+    expect(mapRead(gone, EXPECTED)).toEqual({ kind: 'absent', by: ['provider_id'] });
   });
 
   it.each<[string, Exchange, string]>([
@@ -301,8 +357,13 @@ describe('whatever comes back', () => {
         currency: fc.constantFrom('EUR', 'USD', null),
         destination: fc.constantFrom('acct_dest', 'acct_other'),
         reference: fc.constantFrom('pay_a/1', 'pay_a/2', ''),
-        status: fc.oneof(fc.constantFrom('succeeded', 'pending', 'failed', 'requires_commit'), fc.string()),
+        status: fc.oneof(
+          fc.constantFrom('succeeded', 'pending', 'failed', 'requires_commit', 'cancelled'),
+          fc.string(),
+          fc.jsonValue(),
+        ),
         failure_code: fc.oneof(fc.constant(null), code),
+        returned: fc.oneof(fc.constant(null), fc.jsonValue()),
       },
       { requiredKeys: [] },
     )
@@ -315,6 +376,8 @@ describe('whatever comes back', () => {
   });
   const bodies = fc.oneof(
     fc.string(),
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom('<!doctype html><title>502</title>', 'x'.repeat(5_000_000), '['.repeat(100_000)),
     fc.json(),
     fc.oneof(nearlyOurs, errors, lists).map((value) => JSON.stringify(value)),
     nearlyOurs.map((value) => JSON.stringify(value).slice(0, -5)),
@@ -344,7 +407,7 @@ describe('whatever comes back', () => {
         .map(([fault, sent]) => broken(fault, sent)),
     },
   );
-  const calls = fc.constantFrom<CallKind>('move', 'create', 'commit');
+  const calls = fc.constantFrom<CallKind>('move', 'create', 'commit', 'cancel');
 
   it('a writing call has exactly one class, and a code of a closed form', () => {
     fc.assert(
@@ -353,6 +416,7 @@ describe('whatever comes back', () => {
         expect(RESULT_CLASSES).toContain(result.class);
         expect(result.code).toMatch(/^[a-z0-9_]{1,64}$/);
         expect(result.retryAfterMs === null || result.retryAfterMs >= 0).toBe(true);
+        expect(Buffer.byteLength(result.foreignBody ?? '')).toBeLessThanOrEqual(4_096);
       }),
       { numRuns: 2_000 },
     );
@@ -371,7 +435,7 @@ describe('whatever comes back', () => {
     fc.assert(
       fc.property(responses, calls, (exchange, call) => {
         const result = mapWrite(exchange, EXPECTED, call);
-        expect(documented(exchange)).toContain(result.class);
+        expect(documented(exchange, call)).toContain(result.class);
       }),
       { numRuns: 5_000 },
     );
@@ -399,15 +463,16 @@ describe('whatever comes back', () => {
   });
 
   /** The classes that an answer may have, by a second reading of the table of observations. */
-  function documented({ response }: Exchange): ResultClass[] {
+  function documented({ response }: Exchange, call: CallKind): ResultClass[] {
     const { status, body } = response!;
     const said = read(body);
     const errorCode = read(said['error'])['code'];
     const form = `${status} ${String(errorCode)}`;
     const always: ResultClass[] = ['ambiguous'];
-    if (form === '402 card_declined' || form === '400 parameter_invalid') return ['rejected'];
-    if (form === '402 destination_closed') return ['rejected'];
-    if (form === '402 insufficient_funds') return ['rejected_funds'];
+    const stops = call === 'cancel';
+    if (!stops && (form === '402 card_declined' || form === '400 parameter_invalid')) return ['rejected'];
+    if (!stops && form === '402 destination_closed') return ['rejected'];
+    if (!stops && form === '402 insufficient_funds') return ['rejected_funds'];
     if (form === '429 rate_limited') return [...always, 'throttled'];
     if (form === '401 invalid_api_key' || form === '403 permission_denied') return [...always, 'config'];
     if (form === '409 idempotency_key_in_use') return ['in_flight'];
@@ -419,6 +484,8 @@ describe('whatever comes back', () => {
       said['destination'] === 'acct_dest' &&
       said['reference'] === 'pay_a/1';
     if (!ours) return [...always, 'key_mismatch'];
+    if (stops) return [...always, said['status'] === 'cancelled' ? 'accepted' : 'rejected'];
+    if (call === 'commit' && said['status'] === 'cancelled') return ['rejected', ...always];
     if (said['status'] !== 'failed') return [...always, 'accepted'];
     return said['failure_code'] === 'insufficient_funds'
       ? [...always, 'rejected_funds']
