@@ -74,6 +74,12 @@ export class ControlPort {
   }
 }
 
+export function answerOf(content: unknown): ControlAnswer {
+  return { status: 200, content };
+}
+
+export const DONE: ControlAnswer = Object.freeze(answerOf({ done: true }));
+
 export function refusal(status: number, message: string): ControlAnswer {
   return { status, content: { error: message } };
 }

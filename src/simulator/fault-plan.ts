@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
-import { NO_FAULT, OPERATIONS, PlanRefused, isRecord, parseFault } from './fault.js';
+import { NO_FAULT, OPERATIONS, PlanRefused, isRecord } from './fault.js';
 import type { Fault, Operation } from './fault.js';
+import { parseFault } from './fault-reading.js';
 import { paymentIdOf } from './payout-book.js';
 
 type Script = Readonly<Record<Operation, readonly Fault[]>>;
@@ -13,20 +14,29 @@ interface RandomPlan {
 /** The counts of the random plan are kept under a name that no reference can have. */
 const RANDOM = '';
 
+/** Lookups that deny what exists. */
+const HIDING: readonly string[] = ['lookup_absent', 'lookup_lost_rows'];
+
 /**
  * Decides which request goes wrong, and how. First the script of the payment (or of one full
  * reference), then the script `*` for every payment, then the seeded random plan: a function of
  * seed, operation, payment and the count of requests, so that the same traffic meets the same
- * faults again. Lives in memory: a restarted simulator is honest until it gets a plan.
+ * faults again. While a fault sticks, requests of its payment and operation get it and are not
+ * counted. Lives in memory: a restarted simulator is honest until it gets a plan.
  */
 export class FaultPlan {
   private scripts = new Map<string, Script>();
   private random: RandomPlan | null = null;
   /** Requests so far: by script (or the random plan), then by operation and payment. */
   private counts = new Map<string, Map<string, number>>();
+  /** By operation and payment: the fault that sticks, and until when on the virtual clock. */
+  private sticking = new Map<string, { readonly fault: Fault; readonly until: number }>();
+
+  /** @param now the virtual clock, epoch milliseconds; only sticking faults ask for it. */
+  constructor(private readonly now: () => number) {}
 
   /**
-   * `{ scripts: [{ reference, submit, commit, lookup }], random: { seed, rates } | null, replace }`.
+   * `{ scripts: [{ reference, submit, commit, lookup, cancel, webhook }], random: { seed, rates } | null, replace }`.
    *
    * A script's lists hold the faults of the payment's next requests in order; a new script for a
    * reference replaces its old one. `rates` holds lists of faults with a `rate` from 0 to 1 for
@@ -42,21 +52,52 @@ export class FaultPlan {
     for (const { reference, script } of scripts) {
       this.scripts.set(reference, script);
       this.counts.delete(reference);
+      if (reference === '*') this.sticking.clear();
+      for (const operation of OPERATIONS) this.sticking.delete(`${operation}\n${paymentIdOf(reference)}`);
     }
     if (random === undefined) return;
     this.random = random;
     this.counts.delete(RANDOM);
+    this.sticking.clear();
   }
 
   clear(): void {
     this.scripts.clear();
     this.counts.clear();
+    this.sticking.clear();
     this.random = null;
   }
 
   /** The fault of this request. Each call counts as one request. */
   next(operation: Operation, reference: string): Fault {
     const paymentId = paymentIdOf(reference);
+    const name = `${operation}\n${paymentId}`;
+    const stuck = this.sticking.get(name);
+    if (stuck && this.now() < stuck.until) return stuck.fault;
+    this.sticking.delete(name);
+    const fault = this.planned(operation, reference, paymentId);
+    if (fault.stickyMs > 0) this.sticking.set(name, { fault, until: this.now() + fault.stickyMs });
+    return fault;
+  }
+
+  /**
+   * Whether scans, which name no payment, leave this one out: its next lookup would be denied. Does
+   * not count as a request. The random plan hides nothing unless a fault of it sticks.
+   */
+  hidesFromScans(reference: string): boolean {
+    const paymentId = paymentIdOf(reference);
+    const key = `lookup\n${paymentId}`;
+    const stuck = this.sticking.get(key);
+    if (stuck && this.now() < stuck.until) return HIDING.includes(stuck.fault.kind);
+    for (const name of [reference, paymentId, '*']) {
+      const list = this.scripts.get(name)?.lookup;
+      const fault = list && nth(list, this.counts.get(name)?.get(key) ?? 0);
+      if (fault) return HIDING.includes(fault.kind);
+    }
+    return false;
+  }
+
+  private planned(operation: Operation, reference: string, paymentId: string): Fault {
     for (const name of [reference, paymentId, '*']) {
       const list = this.scripts.get(name)?.[operation];
       if (!list || list.length === 0) continue;
@@ -140,7 +181,10 @@ function readRates(input: unknown, operation: Operation): { fault: Fault; rate: 
 }
 
 function perOperation<T>(read: (operation: Operation) => T): Record<Operation, T> {
-  return { submit: read('submit'), commit: read('commit'), lookup: read('lookup') };
+  return Object.fromEntries(OPERATIONS.map((operation) => [operation, read(operation)])) as Record<
+    Operation,
+    T
+  >;
 }
 
 function readList(input: unknown, name: string): readonly unknown[] {

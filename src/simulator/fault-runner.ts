@@ -1,5 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Fault } from './fault.js';
+import {
+  BAD_GATEWAY_HTML,
+  BAD_GATEWAY_JSON,
+  EMPTY,
+  NOT_FOUND_JSON,
+  always,
+  anothersObject,
+  brokenJson,
+  changed,
+  firstObject,
+  lostRows,
+  staleStatus,
+  twoHits,
+} from './answer-disguise.js';
+import type { Disguise } from './answer-disguise.js';
+import type { CallFaultKind, Fault } from './fault.js';
 import type { Answer } from './payout-answer.js';
 import { errorAnswer } from './payout-answer.js';
 import { PLAIN_EXECUTION } from './payout-protocol.js';
@@ -11,20 +26,14 @@ export interface Work {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly seen: SeenRequest;
-  /** Carries it out, as often as it is called. */
-  readonly execute: (variant: Variant) => Answer;
+  /** Carries it out, as often as it is called. @param lagMs only for lookups: how far behind they are. */
+  readonly execute: (variant: Variant, lagMs: number) => Answer;
   /** Marks the key busy; null when another request holds it. */
   readonly hold: () => (() => void) | null;
   /** The answer of a lookup that finds nothing. */
   readonly absent: Answer;
-}
-
-/** Changes an answer on its way to the client. */
-export type Disguise = (answer: Answer) => Disguised;
-interface Disguised {
-  readonly status: number;
-  readonly body: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  /** How the client's dialect says it, the last step before the wire. */
+  readonly dialect: (answer: Answer) => Answer;
 }
 
 /** What the runner needs of the server. */
@@ -35,79 +44,137 @@ export interface FaultStage {
   readonly reset: (work: Work) => void;
   /** Sends half of the answer, then cuts. */
   readonly truncate: (work: Work, answer: Answer) => void;
-  /** Calls back after so many milliseconds, unless the simulator is reset or stopped. */
+  /** Calls back after so many milliseconds of the wall clock, unless the simulator is reset or stopped. */
   readonly later: (delayMs: number, callback: () => void) => void;
   /** Leaves the request unanswered; calls back when the client has gone. */
   readonly abandon: (work: Work, gone: () => void) => void;
-  /** The wall clock, epoch milliseconds. */
-  readonly now: () => number;
+  /** Ends the whole process without a word, once the ledger is written. */
+  readonly kill: () => void;
+  /** The virtual clock, epoch milliseconds. */
+  readonly virtualNow: () => number;
 }
 
 /** Carries out one request with its fault. */
 export function runWithFault(stage: FaultStage, work: Work, fault: Fault): void {
-  const { kind } = fault;
-  work.seen.fault = kind;
-  const execute = (variant: Partial<Variant> = {}): Answer =>
-    work.execute({ ...PLAIN_EXECUTION, ...variant });
-  switch (kind) {
-    case 'none':
-      return stage.answer(work, execute());
-    case 'hang':
-      return hang(stage, work);
-    case 'slow':
-      return answerLate(stage, work, fault, execute());
-    case 'late_commit':
-      return commitLate(stage, work, fault, execute);
-    case 'reset_before':
-      return stage.reset(work);
-    case 'reset_after':
-      execute();
-      return stage.reset(work);
-    case 'truncate_after':
-      return stage.truncate(work, execute());
-    case 'decline':
-      return stage.answer(work, execute({ declineCode: 'card_declined' }));
-    case 'decline_funds':
-      return stage.answer(work, execute({ declineCode: 'insufficient_funds' }));
-    case 'pending_then_final':
-      return stage.answer(work, execute({ pending: pendingEnd(fault, work.seen.receivedAt) }));
-    case 'lookup_absent':
-      return stage.answer(work, work.absent);
-    case 'lookup_500':
-      return stage.answer(work, SERVER_ERROR);
-    case 'http_500_before':
-      return stage.answer(work, fault.stored ? execute(STORED_ERROR_ALONE) : SERVER_ERROR);
-    case 'http_500_after':
-      return stage.answer(work, execute(fault.stored ? STORED_ERROR : {}), always(SERVER_ERROR));
-    case 'http_401':
-      return stage.answer(work, errorAnswer(401, 'invalid_api_key', 'Unknown API key.'));
-    case 'http_403':
-      return stage.answer(work, errorAnswer(403, 'permission_denied', 'This key may not do that.'));
-    case 'http_429':
-      return stage.answer(work, errorAnswer(429, 'rate_limited', 'Too many requests.'), retryAfter(fault));
-    case 'redirect_307':
-      return stage.answer(work, EMPTY, redirectTo(work));
-    case 'http_502_html_after':
-      return stage.answer(work, execute(), always(BAD_GATEWAY));
-    case 'empty_200_after':
-      return stage.answer(work, execute(), always(EMPTY));
-    case 'broken_json_after':
-      return stage.answer(work, execute(), brokenJson);
-    case 'unknown_status_after':
-      return stage.answer(work, execute(), changed({ status: 'reticulating' }));
-    case 'other_amount_after':
-      return answerOtherAmount(stage, work, fault, execute);
-  }
+  work.seen.fault = fault.kind;
+  const run: Run = {
+    stage,
+    work,
+    fault,
+    execute: (variant = {}, lagMs = 0) => work.execute({ ...PLAIN_EXECUTION, ...variant }, lagMs),
+  };
+  const carryOut = FAULTS[fault.kind as CallFaultKind];
+  carryOut(run);
 }
 
+interface Run {
+  readonly stage: FaultStage;
+  readonly work: Work;
+  readonly fault: Fault;
+  readonly execute: (variant?: Partial<Variant>, lagMs?: number) => Answer;
+}
+type CarryOut = (run: Run) => void;
+
 const SERVER_ERROR = errorAnswer(500, 'internal_error', 'Something went wrong on our side.');
-const STORED_ERROR: Partial<Variant> = { storedInstead: SERVER_ERROR };
-const STORED_ERROR_ALONE: Partial<Variant> = { storedInstead: SERVER_ERROR, nothingExecuted: true };
-const EMPTY: Answer = { status: 200, body: '', replayed: false };
-const BAD_GATEWAY: Disguised = {
-  status: 502,
-  body: '<html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>',
-  headers: { 'content-type': 'text/html' },
+
+/** Executes nothing and gives this answer. */
+const refusing =
+  (answer: Answer): CarryOut =>
+  ({ stage, work }) =>
+    stage.answer(work, answer);
+/** Executes nothing and says this, whatever the dialect. */
+const saying =
+  (disguise: Disguise): CarryOut =>
+  ({ stage, work }) =>
+    stage.answer(work, EMPTY, disguise);
+/** Executes honestly, then shows the answer in another form. */
+const disguised =
+  (disguise?: Disguise): CarryOut =>
+  ({ stage, work, execute }) =>
+    stage.answer(work, execute(), disguise);
+const declining =
+  (declineCode: string): CarryOut =>
+  ({ stage, work, execute }) =>
+    stage.answer(work, execute({ declineCode }));
+
+const FAULTS: Readonly<Record<CallFaultKind, CarryOut>> = {
+  none: disguised(),
+  hang: ({ stage, work }) => hang(stage, work),
+  hang_after: ({ stage, work, execute }) => {
+    execute();
+    stage.abandon(work, () => undefined);
+  },
+  slow: answerLate,
+  late_commit: commitLate,
+  reset_before: ({ stage, work }) => stage.reset(work),
+  reset_after: ({ stage, work, execute }) => {
+    execute();
+    stage.reset(work);
+  },
+  truncate_after: ({ stage, work, execute }) => stage.truncate(work, execute()),
+  kill_before: ({ stage }) => stage.kill(),
+  kill_after: ({ stage, execute }) => {
+    execute();
+    stage.kill();
+  },
+
+  decline: declining('card_declined'),
+  decline_funds: declining('insufficient_funds'),
+  pending_then_final: (run) =>
+    run.stage.answer(run.work, run.execute({ pending: pendingEnd(run), returns: laterReturn(run) })),
+  return_after: ({ stage, work, fault, execute }) => {
+    const { afterMs, returnCode: code, returnAmount: amount } = fault;
+    stage.answer(work, execute({ returns: { afterMs: afterMs ?? 0, code, amount } }));
+  },
+  double: ({ stage, work, fault, execute }) => stage.answer(work, execute({ executions: fault.copies })),
+
+  http_500_before: ({ stage, work, fault, execute }) => {
+    const error = serverError(fault);
+    const stored = { storedInstead: error, nothingExecuted: true };
+    stage.answer(work, fault.stored ? execute(stored) : error);
+  },
+  http_500_after: ({ stage, work, fault, execute }) => {
+    const error = serverError(fault);
+    const answer = execute(fault.stored ? { storedInstead: error } : {});
+    stage.answer(work, { ...error, replayed: answer.replayed && answer.body === error.body });
+  },
+  http_502_html_before: saying(always(BAD_GATEWAY_HTML)),
+  http_502_html_after: disguised(always(BAD_GATEWAY_HTML)),
+  http_502_json_before: saying(always(BAD_GATEWAY_JSON)),
+  http_502_json_after: disguised(always(BAD_GATEWAY_JSON)),
+  http_404_json_before: saying(always(NOT_FOUND_JSON)),
+  http_404_json_after: disguised(always(NOT_FOUND_JSON)),
+  empty_200_before: saying(always(EMPTY)),
+  empty_200_after: disguised(always(EMPTY)),
+  broken_json_after: disguised(brokenJson),
+  http_401: refusing(errorAnswer(401, 'invalid_api_key', 'Unknown API key.')),
+  http_403: refusing(errorAnswer(403, 'permission_denied', 'This key may not do that.')),
+  http_409_in_use: refusing(
+    errorAnswer(409, 'idempotency_key_in_use', 'A request with this key is still running.'),
+  ),
+  http_400_key_reused: refusing(
+    errorAnswer(400, 'idempotency_key_reused', 'This key was used with other parameters.'),
+  ),
+  http_429: ({ stage, work, fault }) =>
+    stage.answer(
+      work,
+      errorAnswer(429, 'rate_limited', 'Too many requests.'),
+      withHeaders(retryAfter(fault)),
+    ),
+  redirect_307: ({ stage, work }) => stage.answer(work, EMPTY, redirectTo(work)),
+
+  unknown_status_after: disguised(changed({ status: 'reticulating' })),
+  other_currency_after: disguised(changed(({ currency }) => ({ currency: otherCurrency(currency) }))),
+  other_destination_after: disguised(changed({ destination: 'acct_of_somebody_else' })),
+  other_object_after: disguised(anothersObject),
+  other_amount_after: answerOtherAmount,
+
+  lookup_absent: ({ stage, work }) => stage.answer(work, work.absent),
+  lookup_500: refusing(SERVER_ERROR),
+  lookup_lag: ({ stage, work, fault, execute }) => stage.answer(work, execute({}, fault.afterMs ?? 0)),
+  lookup_stale: disguised(staleStatus),
+  lookup_lost_rows: disguised(lostRows),
+  lookup_two_hits: disguised(twoHits),
 };
 
 function hang(stage: FaultStage, work: Work): void {
@@ -115,7 +182,8 @@ function hang(stage: FaultStage, work: Work): void {
   stage.abandon(work, () => release?.());
 }
 
-function answerLate(stage: FaultStage, work: Work, fault: Fault, answer: Answer): void {
+function answerLate({ stage, work, fault, execute }: Run): void {
+  const answer = execute();
   const release = work.hold();
   stage.later(fault.afterMs ?? 0, () => {
     release?.();
@@ -124,7 +192,7 @@ function answerLate(stage: FaultStage, work: Work, fault: Fault, answer: Answer)
 }
 
 /** The request outlives its client: it is executed late, whether anybody still listens or not. */
-function commitLate(stage: FaultStage, work: Work, fault: Fault, execute: () => Answer): void {
+function commitLate({ stage, work, fault, execute }: Run): void {
   const release = work.hold();
   stage.abandon(work, () => undefined);
   if (!release) return;
@@ -134,66 +202,49 @@ function commitLate(stage: FaultStage, work: Work, fault: Fault, execute: () => 
   });
 }
 
-function answerOtherAmount(
-  stage: FaultStage,
-  work: Work,
-  fault: Fault,
-  execute: (variant: Partial<Variant>) => Answer,
-): void {
+function answerOtherAmount({ stage, work, fault, execute }: Run): void {
   if (fault.booked) return stage.answer(work, execute({ amount: fault.amount }));
-  stage.answer(work, execute({}), (answer) => {
-    const body = parsed(answer.body);
-    const shown = fault.amount ?? Number(firstPayout(body)?.['amount'] ?? 0) + 1;
-    return changed({ amount: shown })(answer);
-  });
+  const answer = execute();
+  const shown = fault.amount ?? Number(firstObject(answer)?.['amount'] ?? 0) + 1;
+  stage.answer(work, answer, changed({ amount: shown }));
 }
 
-function pendingEnd(fault: Fault, receivedAt: number): Variant['pending'] {
+function serverError({ httpStatus }: Fault): Answer {
+  return { ...SERVER_ERROR, status: httpStatus };
+}
+
+function pendingEnd({ stage, fault }: Run): Variant['pending'] {
   return {
     status: fault.final,
     failureCode: fault.final === 'failed' ? fault.failureCode : null,
-    atMs: fault.afterMs === null ? null : receivedAt + fault.afterMs,
+    atMs: fault.afterMs === null ? null : stage.virtualNow() + fault.afterMs,
     afterLookups: fault.lookups,
   };
 }
 
-function always(disguised: Disguised): Disguise {
-  return () => disguised;
+function laterReturn({ fault }: Run): Variant['returns'] {
+  const { returnAfterMs: afterMs, returnCode: code, returnAmount: amount } = fault;
+  return afterMs === null ? null : { afterMs, code, amount };
 }
 
-function retryAfter(fault: Fault): Disguise {
-  return (answer) => ({
-    ...answer,
-    ...(fault.retryAfter !== null && { headers: { 'retry-after': fault.retryAfter } }),
-  });
+function retryAfter({ retryAfter: text, retryAfterDateMs }: Fault): Readonly<Record<string, string>> {
+  if (retryAfterDateMs !== null) {
+    return { 'retry-after': new Date(Date.now() + retryAfterDateMs).toUTCString() };
+  }
+  return text === null ? {} : { 'retry-after': text };
+}
+
+function withHeaders(headers: Readonly<Record<string, string>>): Disguise {
+  return (answer) => ({ ...answer, headers });
 }
 
 function redirectTo({ request }: Work): Disguise {
   const location = `http://${request.headers.host}${request.url}`;
-  return () => ({ status: 307, body: '', headers: { location } });
+  return always({ status: 307, body: '', headers: { location } });
 }
 
-function brokenJson({ status, body }: Answer): Disguised {
-  return { status, body: body.slice(0, Math.ceil(body.length / 2)) };
-}
-
-/** Overwrites members of the payout, or of every payout of a list. Errors stay as they are. */
-function changed(members: Readonly<Record<string, unknown>>): Disguise {
-  return ({ status, body }) => {
-    const content = parsed(body);
-    if (Array.isArray(content['data'])) {
-      content['data'] = content['data'].map((payout: object) => ({ ...payout, ...members }));
-    } else if (content['object'] === 'payout') {
-      Object.assign(content, members);
-    }
-    return { status, body: JSON.stringify(content) };
-  };
-}
-
-function parsed(body: string): Record<string, unknown> {
-  return JSON.parse(body) as Record<string, unknown>;
-}
-
-function firstPayout(content: Record<string, unknown>): Record<string, unknown> | undefined {
-  return Array.isArray(content['data']) ? (content['data'][0] as Record<string, unknown>) : content;
+function otherCurrency(currency: unknown): string {
+  const lower = currency === String(currency).toLowerCase();
+  const other = String(currency).toUpperCase() === 'USD' ? 'EUR' : 'USD';
+  return lower ? other.toLowerCase() : other;
 }

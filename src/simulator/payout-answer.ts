@@ -10,6 +10,7 @@ export interface Answer {
 
 /** A payout as the protocol shows it. `amount` is whole minor units, `created` epoch seconds. */
 export function payoutView(payout: Payout): Record<string, unknown> {
+  const { returned } = payout;
   return {
     id: payout.id,
     object: 'payout',
@@ -23,6 +24,16 @@ export function payoutView(payout: Payout): Record<string, unknown> {
     status: payout.status,
     failure_code: payout.failureCode,
     created: Math.floor(payout.createdAt / 1000),
+    // The status stays `succeeded`: it did succeed, and then the money came back.
+    returned:
+      returned?.at == null
+        ? null
+        : {
+            id: returned.id,
+            code: returned.code,
+            amount: returned.amount,
+            created: Math.floor(returned.at / 1000),
+          },
   };
 }
 
@@ -30,12 +41,9 @@ export function payoutAnswer(payout: Payout): Answer {
   return { status: 200, body: JSON.stringify(payoutView(payout)), replayed: false };
 }
 
-/** One page holds all payouts of a reference up to this many; `has_more` says that there are others. */
-const PAGE_SIZE = 100;
-
-export function listAnswer(payouts: readonly Payout[]): Answer {
-  const page = payouts.slice(0, PAGE_SIZE).map(payoutView);
-  const list = { object: 'list', data: page, has_more: payouts.length > PAGE_SIZE };
+/** @param more the list goes on after these. */
+export function listAnswer(payouts: readonly Payout[], more = false): Answer {
+  const list = { object: 'list', data: payouts.map(payoutView), has_more: more };
   return { status: 200, body: JSON.stringify(list), replayed: false };
 }
 
@@ -43,4 +51,8 @@ export function listAnswer(payouts: readonly Payout[]): Answer {
 export function errorAnswer(status: number, code: string, message: string): Answer {
   const type = status >= 500 ? 'api_error' : status === 402 ? 'payout_error' : 'invalid_request_error';
   return { status, body: JSON.stringify({ error: { type, code, message } }), replayed: false };
+}
+
+export function notFoundAnswer(): Answer {
+  return errorAnswer(404, 'payout_not_found', 'No such payout.');
 }

@@ -1,7 +1,11 @@
 import { isRecord } from './fault.js';
+import type { PayoutForm } from './payout-book.js';
 
 /** What a client asks for when it makes a payout. */
 export interface PayoutParameters {
+  readonly form: PayoutForm;
+  /** Set where the form decides it and not the profile. 1: creating moves the money. */
+  readonly phases?: 1 | 2;
   /** Whole minor units. */
   readonly amount: number;
   readonly currency: string;
@@ -9,6 +13,8 @@ export interface PayoutParameters {
   readonly reference: string;
   readonly description: string | null;
   readonly clientReference: string | null;
+  /** What only this form has. */
+  readonly details: Readonly<Record<string, unknown>> | null;
 }
 
 export type ReadParameters =
@@ -41,12 +47,14 @@ export function readPayoutParameters(body: string): ReadParameters {
   return {
     kind: 'parameters',
     parameters: {
+      form: 'payout',
       amount: given['amount'] as number,
       currency: given['currency'] as string,
       destination: given['destination'] as string,
       reference: given['reference'] as string,
       description: (given['description'] as string | undefined) ?? null,
       clientReference: (given['client_reference'] as string | undefined) ?? null,
+      details: null,
     },
   };
 }

@@ -1,25 +1,36 @@
 import { hash, randomBytes } from 'node:crypto';
-import { errorAnswer, listAnswer, payoutAnswer } from './payout-answer.js';
+import { ABILITIES } from './account.js';
+import type { AccountSwitches, SimulatedAccount } from './account.js';
+import { errorAnswer, notFoundAnswer, payoutAnswer } from './payout-answer.js';
 import type { Answer } from './payout-answer.js';
-import type { LedgerRecord, Payout, PayoutBook, PendingEnd, StoredAnswer } from './payout-book.js';
+import type { KeyScope, LedgerRecord, Payout, PayoutBook, PendingEnd, StoredAnswer } from './payout-book.js';
+import type { PayoutEnds } from './payout-ends.js';
 import type { PayoutParameters } from './payout-parameters.js';
-import type { SimulatedAccount } from './settings.js';
 
 /** One request: who asks, under which key, and when it arrived (epoch ms, wall clock). */
 export interface Call {
   readonly account: SimulatedAccount;
+  /** The key header as it came, also where the profile ignores it. */
   readonly key: string | null;
   readonly receivedAt: number;
 }
 
-/** How an execution differs from the plain success; all null: it does not. */
+/** How an execution differs from the plain success; nothing set: it does not. */
 export interface Variant {
   /** Refuse with 402 and this code, stored under the key; nothing moves. */
   readonly declineCode: string | null;
   /** The money is on its way instead of there; an end that has passed already is final at once. */
   readonly pending: PendingEnd | null;
+  /** The money comes back so many milliseconds of the virtual clock after it moved. */
+  readonly returns: {
+    readonly afterMs: number;
+    readonly code: string;
+    readonly amount: number | null;
+  } | null;
   /** Book this amount instead of the instructed one. */
   readonly amount: number | null;
+  /** Carry it out so many times; all but the first are movements that nobody asked for. */
+  readonly executions: number;
   /** Keep this as the key's answer instead of the true one. */
   readonly storedInstead: Answer | null;
   /** Keep the answer, execute nothing. */
@@ -29,7 +40,9 @@ export interface Variant {
 export const PLAIN_EXECUTION: Variant = Object.freeze({
   declineCode: null,
   pending: null,
+  returns: null,
   amount: null,
+  executions: 1,
   storedInstead: null,
   nothingExecuted: false,
 });
@@ -40,89 +53,79 @@ interface Execution {
   readonly charged?: boolean;
 }
 
-/** The calls that move money or make a payout. */
+/** The calls that move money, make a payout or stop one. */
 export type Instruction =
   | { readonly kind: 'create'; readonly parameters: PayoutParameters }
-  | { readonly kind: 'commit'; readonly id: string };
+  | { readonly kind: 'commit' | 'cancel'; readonly id: string };
 
 /**
  * The honest provider. A key is good for one set of parameters and one endpoint, and repeats its
- * first answer for as long as it lives. Without a key, or with another one, it pays again: that
- * is what the ledger is there to show.
+ * first answer for as long as it lives. Without a key, or with another one, or where keys are
+ * ignored, it pays again: that is what the ledger is there to show.
  */
 export class PayoutProtocol {
   private busy = new Map<string, string>();
-  private lookups = new Map<string, number>();
 
   constructor(
     private readonly book: PayoutBook,
+    private readonly ends: PayoutEnds,
     private readonly record: (record: LedgerRecord) => void,
+    /** The virtual clock, epoch milliseconds. */
     private readonly now: () => number,
-    private readonly keyLifeMs: number,
+    private readonly switchesOf: (account: string) => AccountSwitches,
   ) {}
 
   /** Executes once per key. Twice with one key: the stored answer, marked as replayed. */
   execute(call: Call, instruction: Instruction, variant: Variant): Answer {
-    if (instruction.kind === 'commit' && !this.book.payout(call.account.account, instruction.id))
-      return notFound();
+    if (instruction.kind !== 'create' && !this.book.payout(call.account.account, instruction.id)) {
+      return notFoundAnswer();
+    }
     const fingerprint = fingerprintOf(instruction);
     const known = this.knownAnswer(call, fingerprint);
     if (known) return known;
     const { answer, payout, charged } = this.executeOnce(call, instruction, variant);
     const stored = variant.storedInstead ?? answer;
+    const kept = this.keptAnswer(call, fingerprint, stored);
     this.record({
       type: 'executed',
       ...(payout && { payout }),
       ...(payout &&
         charged && { charge: { payoutId: payout.id, key: call.key, receivedAt: call.receivedAt } }),
-      ...(call.key !== null && { answer: storedAnswer(call, call.key, fingerprint, stored) }),
+      ...(kept && { answer: kept }),
     });
+    if (payout && charged) this.chargeAgain(call, payout, variant.executions - 1);
     return stored;
   }
 
   /**
    * Marks the key busy, so that the same key meanwhile gets 409. Returns what ends it; null when
-   * another request holds the key. Without a key nothing is held.
+   * another request holds the key. Without a key, or where keys are ignored, nothing is held.
    */
   hold(call: Call, instruction: Instruction): (() => void) | null {
-    if (call.key === null) return () => undefined;
-    const name = `${call.account.account}\n${call.key}`;
+    const key = honoured(call);
+    if (key === null) return () => undefined;
+    const name = this.busyName(call, key);
     if (this.busy.has(name)) return null;
     this.busy.set(name, fingerprintOf(instruction));
     return () => this.busy.delete(name);
   }
 
-  read(call: Call, id: string): Answer {
-    const payout = this.book.payout(call.account.account, id);
-    return payout ? payoutAnswer(this.lookedAt(payout)) : notFound();
-  }
-
-  list(call: Call, reference: string): Answer {
-    const payouts = this.book.payoutsOf(call.account.account, reference);
-    return listAnswer(payouts.map((payout) => this.lookedAt(payout)));
-  }
-
-  /** The payout as it is now: one whose pending time is over has ended. */
-  current(payout: Payout): Payout {
-    const atMs = payout.end?.atMs ?? null;
-    return payout.end && atMs !== null && this.now() >= atMs ? this.end(payout, payout.end) : payout;
-  }
-
-  /** Forgets what is not in the ledger: held keys and counts of lookups. */
+  /** Forgets what is not in the ledger: held keys. */
   clear(): void {
     this.busy.clear();
-    this.lookups.clear();
   }
 
   private knownAnswer(call: Call, fingerprint: string): Answer | null {
-    if (call.key === null) return null;
-    const { account } = call.account;
-    let stored = this.book.storedAnswer(account, call.key);
-    if (stored && this.now() - stored.at >= this.keyLifeMs) {
-      this.book.forgetKey(account, call.key);
+    const key = honoured(call);
+    if (key === null) return null;
+    const { keyLifeMs, errorReplay } = this.switchesOf(call.account.account);
+    const scope = this.scopeOf(call);
+    let stored = this.book.storedAnswer(scope, key);
+    if (stored && this.now() - stored.at >= keyLifeMs) {
+      this.book.forgetKey(scope, key);
       stored = undefined;
     }
-    const held = this.busy.get(`${account}\n${call.key}`);
+    const held = this.busy.get(this.busyName(call, key));
     const first = stored?.fingerprint ?? held;
     if (first !== undefined && first !== fingerprint) {
       return errorAnswer(400, 'idempotency_key_reused', 'This key was used with other parameters.');
@@ -130,7 +133,26 @@ export class PayoutProtocol {
     if (held !== undefined) {
       return errorAnswer(409, 'idempotency_key_in_use', 'A request with this key is still running.');
     }
+    if (stored && stored.status >= 400 && errorReplay === 're_executed') return null;
     return stored ? { status: stored.status, body: stored.body, replayed: true } : null;
+  }
+
+  /** What the account keeps under the key; null: nothing. */
+  private keptAnswer(call: Call, fingerprint: string, answer: Answer): StoredAnswer | null {
+    const key = honoured(call);
+    const { errorReplay } = this.switchesOf(call.account.account);
+    if (key === null || (answer.status >= 400 && errorReplay === 'forgotten')) return null;
+    const at = Math.floor(this.now());
+    return { ...this.scopeOf(call), key, fingerprint, at, status: answer.status, body: answer.body };
+  }
+
+  private scopeOf({ account: { account, credential } }: Call): KeyScope {
+    return this.switchesOf(account).keyScope === 'api_key' ? { account, credential } : { account };
+  }
+
+  private busyName(call: Call, key: string): string {
+    const { account, credential } = this.scopeOf(call);
+    return `${account}\n${credential ?? ''}\n${key}`;
   }
 
   private executeOnce(call: Call, instruction: Instruction, variant: Variant): Execution {
@@ -138,71 +160,91 @@ export class PayoutProtocol {
     if (variant.declineCode !== null) {
       return { answer: errorAnswer(402, variant.declineCode, 'The payout was declined.') };
     }
-    return instruction.kind === 'create'
-      ? this.create(call, instruction.parameters, variant)
-      : this.commit(instruction.id, variant);
+    switch (instruction.kind) {
+      case 'create':
+        return this.create(call, instruction.parameters, variant);
+      case 'commit':
+        return this.commit(instruction.id, variant);
+      case 'cancel':
+        return this.cancel(instruction.id);
+    }
   }
 
   private create(call: Call, parameters: PayoutParameters, variant: Variant): Execution {
-    const inert = call.account.profile === 'T';
+    const { phases, ...instructed } = parameters;
     const payout: Payout = {
-      id: `po_${randomBytes(12).toString('hex')}`,
+      ...instructed,
+      id: newId(parameters.form),
       account: call.account.account,
-      ...parameters,
       amount: variant.amount ?? parameters.amount,
-      createdAt: Math.floor(call.receivedAt),
-      status: inert ? 'requires_commit' : 'succeeded',
+      key: call.key,
+      createdAt: Math.floor(this.now()),
+      movedAt: null,
+      status: 'requires_commit',
       failureCode: null,
       end: null,
+      returned: null,
     };
+    const inert = (phases ?? ABILITIES[call.account.profile].phases) === 2;
     return inert ? { answer: payoutAnswer(payout), payout } : this.moveMoney(payout, variant);
   }
 
-  /** A payout's own state admits one commit; a later one shows what the first did. */
+  /** A payout's own state admits one commit; a later one shows what became of it. */
   private commit(id: string, variant: Variant): Execution {
     const found = this.book.required(id);
-    if (found.status !== 'requires_commit') return { answer: payoutAnswer(this.current(found)) };
+    if (found.status !== 'requires_commit') return { answer: payoutAnswer(this.ends.current(found)) };
     return this.moveMoney({ ...found, amount: variant.amount ?? found.amount }, variant);
   }
 
+  /** Only what was not committed can be stopped; anything else is shown as it is. */
+  private cancel(id: string): Execution {
+    const found = this.book.required(id);
+    if (found.status !== 'requires_commit') return { answer: payoutAnswer(this.ends.current(found)) };
+    const payout: Payout = { ...found, status: 'cancelled' };
+    return { answer: payoutAnswer(payout), payout };
+  }
+
   private moveMoney(payout: Payout, variant: Variant): Execution {
-    const moved = this.moved(payout, variant.pending);
+    const moved = this.moved({ ...payout, movedAt: Math.floor(this.now()) }, variant);
     return { answer: payoutAnswer(moved), payout: moved, charged: true };
   }
 
-  private moved(payout: Payout, end: PendingEnd | null): Payout {
-    if (!end) return { ...payout, status: 'succeeded' };
-    if (end.atMs === null || end.atMs > this.now()) return { ...payout, status: 'pending', end };
-    return { ...payout, status: end.status, failureCode: end.failureCode };
+  private moved(payout: Payout, { pending: end, returns }: Variant): Payout {
+    const now = this.now();
+    const returned = returns && {
+      id: newId('return'),
+      code: returns.code,
+      amount: returns.amount ?? payout.amount,
+      dueAt: Math.floor(now) + returns.afterMs,
+      at: null,
+    };
+    if (!end) return { ...payout, status: 'succeeded', returned };
+    if (end.atMs === null || end.atMs > now) return { ...payout, status: 'pending', end, returned };
+    return { ...payout, status: end.status, failureCode: end.failureCode, returned };
   }
 
-  private lookedAt(payout: Payout): Payout {
-    const now = this.current(payout);
-    const limit = now.end?.afterLookups ?? null;
-    if (!now.end || limit === null) return now;
-    const count = this.lookups.get(now.id) ?? 0;
-    if (count >= limit) return this.end(now, now.end);
-    this.lookups.set(now.id, count + 1);
-    return now;
-  }
-
-  private end(payout: Payout, { status, failureCode }: PendingEnd): Payout {
-    this.lookups.delete(payout.id);
-    this.record({ type: 'ended', id: payout.id, status, failureCode });
-    return this.book.required(payout.id);
+  /** The provider's own mistake: further payouts of the same reference under nobody's key. */
+  private chargeAgain(call: Call, payout: Payout, times: number): void {
+    for (let i = 0; i < times; i += 1) {
+      const again: Payout = { ...payout, id: newId(payout.form) };
+      const charge = { payoutId: again.id, key: call.key, receivedAt: call.receivedAt };
+      this.record({ type: 'executed', payout: again, charge });
+    }
   }
 }
 
-function notFound(): Answer {
-  return errorAnswer(404, 'payout_not_found', 'No such payout.');
+const ID_PREFIXES = { payout: 'po', transfer: 'tr', payment_intent: 'pi', return: 'ret' } as const;
+
+function newId(of: keyof typeof ID_PREFIXES): string {
+  return `${ID_PREFIXES[of]}_${randomBytes(12).toString('hex')}`;
+}
+
+/** The key that counts: none where the profile ignores the header. */
+function honoured({ account, key }: Call): string | null {
+  return ABILITIES[account.profile].keys ? key : null;
 }
 
 function fingerprintOf(instruction: Instruction): string {
   const text = instruction.kind === 'create' ? JSON.stringify(instruction.parameters) : instruction.id;
   return hash('sha256', `${instruction.kind}\n${text}`, 'base64url');
-}
-
-function storedAnswer(call: Call, key: string, fingerprint: string, answer: Answer): StoredAnswer {
-  const { status, body } = answer;
-  return { account: call.account.account, key, fingerprint, at: Math.floor(call.receivedAt), status, body };
 }

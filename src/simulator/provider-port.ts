@@ -3,29 +3,38 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { AccountSwitches, SimulatedAccount } from './account.js';
+import type { Disguise } from './answer-disguise.js';
 import type { FaultPlan } from './fault-plan.js';
 import { runWithFault } from './fault-runner.js';
-import type { Disguise, FaultStage, Work } from './fault-runner.js';
+import type { FaultStage, Work } from './fault-runner.js';
 import { readBody } from './http-body.js';
-import { errorAnswer, listAnswer } from './payout-answer.js';
+import { listAnswer, notFoundAnswer } from './payout-answer.js';
 import type { Answer } from './payout-answer.js';
-import type { PayoutBook } from './payout-book.js';
+import type { Payout, PayoutBook } from './payout-book.js';
+import type { PayoutLookups } from './payout-lookups.js';
 import type { Call, PayoutProtocol } from './payout-protocol.js';
 import { understand } from './provider-route.js';
 import type { Wish } from './provider-route.js';
 import type { RequestLog, SeenRequest } from './request-log.js';
-import type { SimulatedAccount } from './settings.js';
 
 export interface ProviderPortParts {
   readonly accounts: ReadonlyMap<string, SimulatedAccount>;
   readonly book: PayoutBook;
   readonly protocol: PayoutProtocol;
+  readonly lookups: PayoutLookups;
   readonly plan: FaultPlan;
   readonly log: RequestLog;
+  readonly switchesOf: (account: string) => AccountSwitches;
   /** Calls back once the ledger is with the operating system. */
   readonly whenWritten: (callback: () => void) => void;
-  /** The wall clock, epoch milliseconds. */
+  /** Calls back once no event about the reference has to arrive before the answer. */
+  readonly beforeAnswer: (reference: string, callback: () => void) => void;
+  /** The wall clock, epoch milliseconds: arrivals are measured with it and with nothing else. */
   readonly now: () => number;
+  readonly virtualNow: () => number;
+  /** Ends the process without a word. */
+  readonly kill: () => void;
 }
 
 const MAX_BODY_BYTES = 64 * 1024;
@@ -33,10 +42,8 @@ const MAX_BODY_BYTES = 64 * 1024;
 const KEEP_ALIVE_MS = 65_000;
 /** A burst of connections must not be refused by the kernel. */
 const BACKLOG = 4096;
-const NOT_FOUND = errorAnswer(404, 'payout_not_found', 'No such payout.');
+const NOT_FOUND = notFoundAnswer();
 const EMPTY_LIST = listAnswer([]);
-
-const OPERATION_OF = { create: 'submit', commit: 'commit', read: 'lookup', list: 'lookup' } as const;
 
 /** The HTTP side of the provider, with its faults. */
 export class ProviderPort implements FaultStage {
@@ -88,14 +95,18 @@ export class ProviderPort implements FaultStage {
     this.connectionsToRefuse = 0;
   }
 
-  answer({ response, seen }: Work, answer: Answer, disguise?: Disguise): void {
-    const { status, body, headers } = { headers: {}, ...(disguise ? disguise(answer) : answer) };
+  answer(work: Work, answer: Answer, disguise?: Disguise): void {
+    const { response, seen } = work;
+    const said = work.dialect(answer);
+    const { status, body, headers } = { headers: {}, ...(disguise ? disguise(said) : said) };
     this.parts.whenWritten(() => {
-      if (response.destroyed) return;
-      seen.httpStatus = status;
-      seen.replayed = answer.replayed;
-      response.writeHead(status, { ...this.headersOf(answer, body), ...headers });
-      response.end(body);
+      this.parts.beforeAnswer(seen.reference, () => {
+        if (response.destroyed) return;
+        seen.httpStatus = status;
+        seen.replayed = answer.replayed;
+        response.writeHead(status, { ...this.headersOf(answer, body), ...headers });
+        response.end(body);
+      });
     });
   }
 
@@ -103,12 +114,14 @@ export class ProviderPort implements FaultStage {
     this.parts.whenWritten(() => request.socket.resetAndDestroy());
   }
 
-  truncate({ response, seen }: Work, answer: Answer): void {
+  truncate(work: Work, answer: Answer): void {
+    const { response, seen } = work;
+    const { status, body } = work.dialect(answer);
     this.parts.whenWritten(() => {
       if (response.destroyed) return;
-      seen.httpStatus = answer.status;
-      response.writeHead(answer.status, this.headersOf(answer, answer.body));
-      response.write(answer.body.slice(0, Math.ceil(answer.body.length / 2)), () => response.destroy());
+      seen.httpStatus = status;
+      response.writeHead(status, this.headersOf(answer, body));
+      response.write(body.slice(0, Math.ceil(body.length / 2)), () => response.destroy());
     });
   }
 
@@ -124,8 +137,12 @@ export class ProviderPort implements FaultStage {
     response.once('close', gone);
   }
 
-  now(): number {
-    return this.parts.now();
+  kill(): void {
+    this.parts.whenWritten(this.parts.kill);
+  }
+
+  virtualNow(): number {
+    return this.parts.virtualNow();
   }
 
   private admit(socket: Socket): void {
@@ -135,7 +152,7 @@ export class ProviderPort implements FaultStage {
   }
 
   private receive(request: IncomingMessage, response: ServerResponse): void {
-    const receivedAt = this.now();
+    const receivedAt = this.parts.now();
     const { socket } = request;
     this.unanswered.add(socket);
     response.once('close', () => this.unanswered.delete(socket));
@@ -151,7 +168,7 @@ export class ProviderPort implements FaultStage {
     const bearer = headerText(request, 'authorization')?.replace(/^Bearer /, '') ?? '';
     const account = this.parts.accounts.get(bearer) ?? null;
     const [method, path] = [request.method ?? '', request.url ?? ''];
-    const { wish, operation, reference, payoutId } = understand(method, path, body, account);
+    const { wish, operation, reference, payoutId } = understand({ method, path, body, account });
     const seen: SeenRequest = {
       receivedAt,
       operation,
@@ -164,31 +181,47 @@ export class ProviderPort implements FaultStage {
       replayed: false,
     };
     this.parts.log.add(seen);
-    const work = { request, response, seen, ...this.effectOf(wish, { key: seen.key, receivedAt }) };
+    const effect = this.effectOf(wish, seen);
+    const work: Work = { request, response, seen, dialect: (answer) => answer, ...effect };
     if (wish.kind === 'refused') return this.answer(work, wish.answer);
-    runWithFault(this, work, this.parts.plan.next(OPERATION_OF[wish.kind], seen.reference));
+    const planned = wish.kind === 'write' ? wish.operation : 'lookup';
+    runWithFault(this, work, this.parts.plan.next(planned, seen.reference));
   }
 
   private effectOf(
     wish: Wish,
-    { key, receivedAt }: Omit<Call, 'account'>,
+    { key, receivedAt, reference }: SeenRequest,
   ): Pick<Work, 'execute' | 'hold' | 'absent'> {
-    const { protocol } = this.parts;
+    const { protocol, lookups, plan, switchesOf } = this.parts;
     const free = (): null => null;
     if (wish.kind === 'refused') return { execute: () => wish.answer, hold: free, absent: NOT_FOUND };
     const call: Call = { account: wish.account, key, receivedAt };
+    const { account } = wish.account;
+    const look = (lagMs: number): { account: string; lagMs: number } => ({
+      account,
+      lagMs: Math.max(lagMs, switchesOf(account).lookupLagMs),
+    });
     switch (wish.kind) {
-      case 'create':
-      case 'commit':
+      case 'write':
         return {
           execute: (variant) => protocol.execute(call, wish.instruction, variant),
           hold: () => protocol.hold(call, wish.instruction),
           absent: NOT_FOUND,
         };
-      case 'read':
-        return { execute: () => protocol.read(call, wish.id), hold: free, absent: NOT_FOUND };
-      case 'list':
-        return { execute: () => protocol.list(call, wish.reference), hold: free, absent: EMPTY_LIST };
+      case 'read': {
+        const { form, id } = wish;
+        return { execute: (_, lagMs) => lookups.read(look(lagMs), form, id), hold: free, absent: NOT_FOUND };
+      }
+      case 'list': {
+        const { query } = wish;
+        const isScan = reference === '';
+        const hidden = (payout: Payout): boolean => isScan && plan.hidesFromScans(payout.reference);
+        return {
+          execute: (_, lagMs) => lookups.list(look(lagMs), query, hidden),
+          hold: free,
+          absent: EMPTY_LIST,
+        };
+      }
     }
   }
 

@@ -1,4 +1,4 @@
-import type { FaultKind, Operation } from './fault.js';
+import type { CallOperation, FaultKind } from './fault.js';
 import { paymentIdOf } from './payout-book.js';
 
 /** One request that reached the provider port, also those that were refused, replayed or disturbed. */
@@ -6,7 +6,7 @@ export interface SeenRequest {
   /** Arrival: epoch milliseconds of the wall clock, with microseconds in the fraction. */
   readonly receivedAt: number;
   /** null: no call of the protocol (unknown path, unreadable). */
-  readonly operation: Operation | null;
+  readonly operation: CallOperation | null;
   readonly method: string;
   readonly path: string;
   /** Empty when the request named none. */

@@ -1,3 +1,7 @@
+import { PROFILES, USUAL_SWITCHES, credentialOf, readSwitches } from './account.js';
+import type { AccountSwitches, Profile, SimulatedAccount } from './account.js';
+import { isRecord } from './fault.js';
+
 /** How a simulator process is set up. */
 export interface SimulatorSettings {
   readonly host: string;
@@ -8,26 +12,20 @@ export interface SimulatorSettings {
   readonly ledgerFile: string;
   /** Bearer key of the provider port to the account behind it. */
   readonly accounts: ReadonlyMap<string, SimulatedAccount>;
-  /** Milliseconds after its first use until an idempotency key is forgotten. */
+  /** Milliseconds after its first use until an idempotency key is forgotten, in every account. */
   readonly keyLifeMs: number;
+  /** What single accounts do otherwise, by account. */
+  readonly switches: ReadonlyMap<string, Partial<AccountSwitches>>;
 }
 
-/** A: keyed idempotency, one call moves the money. T: create an inert payout, then commit it. */
-export type Profile = 'A' | 'T';
-
-export interface SimulatedAccount {
-  /** Scope of idempotency keys and payouts; two bearer keys may share one account. */
-  readonly account: string;
-  readonly profile: Profile;
-}
-
-const DAY_MS = 24 * 60 * 60 * 1000;
+const LONGEST_KEY_LIFE_MS = 365 * 24 * 60 * 60 * 1000;
 
 /**
  * Reads the simulator's environment.
  *
  * `SIMULATOR_PROFILE_KEYS` is a comma-separated list of `key:profile` or `key:profile:account`.
- * Without an account, all keys of one profile share `acct_<profile>`.
+ * Without an account, all keys of one profile share `acct_<profile>`. `SIMULATOR_SWITCHES` is a JSON
+ * object: account to its switches.
  * @throws Error with one sentence that names the variable; never the value of a secret.
  */
 export function readSimulatorSettings(env: NodeJS.ProcessEnv): SimulatorSettings {
@@ -38,7 +36,12 @@ export function readSimulatorSettings(env: NodeJS.ProcessEnv): SimulatorSettings
     controlToken: readControlToken(env),
     ledgerFile: readText(env, 'SIMULATOR_LEDGER_FILE'),
     accounts: readAccounts(readText(env, 'SIMULATOR_PROFILE_KEYS')),
-    keyLifeMs: readInteger(env, 'SIMULATOR_KEY_LIFE_MS', { min: 1, max: 365 * DAY_MS, fallback: DAY_MS }),
+    keyLifeMs: readInteger(env, 'SIMULATOR_KEY_LIFE_MS', {
+      min: 1,
+      max: LONGEST_KEY_LIFE_MS,
+      fallback: USUAL_SWITCHES.keyLifeMs,
+    }),
+    switches: readAccountSwitches(env['SIMULATOR_SWITCHES'] || '{}'),
   };
 }
 
@@ -75,14 +78,36 @@ function readAccounts(text: string): ReadonlyMap<string, SimulatedAccount> {
   for (const [index, entry] of text.split(',').entries()) {
     const place = `SIMULATOR_PROFILE_KEYS, entry ${index + 1},`;
     const match = /^([\w-]{3,128}):([A-Z])(?::(acct_\w{1,64}))?$/.exec(entry.trim());
-    const [, key, profile, account] = match ?? [];
-    if (!key || !profile)
-      throw new Error(`${place} must have the form key:profile or key:profile:acct_name.`);
-    if (profile !== 'A' && profile !== 'T') {
-      throw new Error(`${place} names profile ${profile}; this simulator has the profiles A and T.`);
+    const [, key, letter, account] = match ?? [];
+    if (!key || !letter) throw new Error(`${place} must have the form key:profile or key:profile:acct_name.`);
+    const profile = readProfile(letter);
+    if (!profile) {
+      throw new Error(`${place} names profile ${letter}; this simulator has ${PROFILES.join(', ')}.`);
     }
     if (accounts.has(key)) throw new Error(`${place} repeats a key.`);
-    accounts.set(key, { profile, account: account ?? `acct_${profile.toLowerCase()}` });
+    const name = account ?? `acct_${profile.toLowerCase()}`;
+    accounts.set(key, { profile, account: name, credential: credentialOf(key) });
   }
   return accounts;
+}
+
+function readProfile(letter: string): Profile | undefined {
+  return PROFILES.find((profile) => profile === letter);
+}
+
+function readAccountSwitches(text: string): ReadonlyMap<string, Partial<AccountSwitches>> {
+  let given: unknown;
+  try {
+    given = JSON.parse(text);
+  } catch {
+    throw new Error('SIMULATOR_SWITCHES must be JSON: account to an object of switches.');
+  }
+  if (!isRecord(given)) throw new Error('SIMULATOR_SWITCHES must be an object: account to its switches.');
+  const switches = new Map<string, Partial<AccountSwitches>>();
+  for (const [account, entry] of Object.entries(given)) {
+    const read = readSwitches(isRecord(entry) ? entry : { [String(entry)]: null });
+    if ('wrong' in read) throw new Error(`SIMULATOR_SWITCHES, ${account}: ${read.wrong}`);
+    switches.set(account, read.switches);
+  }
+  return switches;
 }

@@ -1,15 +1,19 @@
-import { ControlPort, refusal } from './control-port.js';
-import type { ControlAnswer, ControlCommand } from './control-port.js';
-import { PlanRefused, isRecord } from './fault.js';
+import { USUAL_SWITCHES } from './account.js';
+import type { AccountSwitches } from './account.js';
+import { controlCommands } from './control-commands.js';
+import { ControlPort } from './control-port.js';
 import { FaultPlan } from './fault-plan.js';
 import { LedgerFile } from './ledger-file.js';
 import { LedgerReport } from './ledger-report.js';
-import { PayoutBook, paymentIdOf } from './payout-book.js';
+import { PayoutBook } from './payout-book.js';
 import type { LedgerRecord } from './payout-book.js';
+import { PayoutEnds } from './payout-ends.js';
+import { PayoutLookups } from './payout-lookups.js';
 import { PayoutProtocol } from './payout-protocol.js';
 import { ProviderPort } from './provider-port.js';
 import { RequestLog } from './request-log.js';
 import type { SimulatorSettings } from './settings.js';
+import { VirtualClock } from './virtual-clock.js';
 import { createWallClock } from './wall-clock.js';
 
 /** Requests that `/requests` still knows. */
@@ -30,39 +34,70 @@ export async function startSimulator(settings: SimulatorSettings): Promise<Runni
   const now = createWallClock();
   const { file, records } = LedgerFile.open(settings.ledgerFile);
   const book = new PayoutBook();
-  for (const record of records) book.apply(record as LedgerRecord);
+  for (const entry of records) book.apply(entry as LedgerRecord);
+  const clock = new VirtualClock(now, () => book.clockOffsetMs);
   const record = (entry: LedgerRecord): void => {
     book.apply(entry);
     file.append(entry);
+    if (entry.type === 'executed' && entry.payout) ends.watch(book.required(entry.payout.id));
+    if (entry.type === 'ended') ends.watch(book.required(entry.id));
   };
-  const protocol = new PayoutProtocol(book, record, now, settings.keyLifeMs);
-  const plan = new FaultPlan();
+  const ends = new PayoutEnds(book, record, clock);
+  const switchesOf = (account: string): AccountSwitches => ({
+    ...USUAL_SWITCHES,
+    keyLifeMs: settings.keyLifeMs,
+    ...settings.switches.get(account),
+    ...book.switchesOf(account),
+  });
+  const protocol = new PayoutProtocol(book, ends, record, clock.now, switchesOf);
+  const lookups = new PayoutLookups(book, ends, clock.now);
+  const plan = new FaultPlan(clock.now);
   const log = new RequestLog(REQUESTS_KEPT);
   const whenWritten = (callback: () => void): void => file.whenWritten(callback);
   const provider = new ProviderPort({
     accounts: settings.accounts,
     book,
     protocol,
+    lookups,
     plan,
     log,
+    switchesOf,
     whenWritten,
+    beforeAnswer: (_reference, callback) => callback(),
     now,
+    virtualNow: clock.now,
+    kill: () => process.kill(process.pid, 'SIGKILL'),
   });
+  for (const payout of book.allPayouts()) ends.watch(payout);
   const port = await provider.open(settings.host, settings.port);
 
   const reset = (): void => {
     provider.dropUnfinished();
     protocol.clear();
+    ends.clear();
+    clock.clear();
     plan.clear();
     log.clear();
     record({ type: 'reset' });
   };
-  const report = new LedgerReport(book, (payout) => protocol.current(payout));
   const listen = async (open: boolean): Promise<void> => {
     if (!open) provider.close();
     else if (!provider.isOpen) await provider.open(settings.host, port);
   };
-  const commands = controlCommands({ report, plan, log, provider, record, whenWritten, reset, listen });
+  const commands = controlCommands({
+    book,
+    report: new LedgerReport(book, (payout) => ends.current(payout)),
+    plan,
+    log,
+    provider,
+    clock,
+    accountNames: new Set([...settings.accounts.values()].map(({ account }) => account)),
+    switchesOf,
+    record,
+    whenWritten,
+    reset,
+    listen,
+  });
   const control = new ControlPort(settings.controlToken, commands);
   const controlPort = await control.open(settings.host, settings.controlPort);
   return {
@@ -72,100 +107,8 @@ export async function startSimulator(settings: SimulatorSettings): Promise<Runni
       provider.dropUnfinished();
       provider.close();
       control.close();
+      clock.clear();
       file.close();
     },
   };
-}
-
-interface ControlParts {
-  readonly report: LedgerReport;
-  readonly plan: FaultPlan;
-  readonly log: RequestLog;
-  readonly provider: ProviderPort;
-  readonly record: (record: LedgerRecord) => void;
-  readonly whenWritten: (callback: () => void) => void;
-  readonly reset: () => void;
-  readonly listen: (open: boolean) => Promise<void>;
-}
-
-function controlCommands(parts: ControlParts): ReadonlyMap<string, ControlCommand> {
-  const { report, plan, log, provider, record, whenWritten, reset, listen } = parts;
-  const done: ControlAnswer = { status: 200, content: { done: true } };
-  const written = (): Promise<ControlAnswer> => new Promise((resolve) => whenWritten(() => resolve(done)));
-  return new Map<string, ControlCommand>([
-    [
-      'GET /effects',
-      (query) => {
-        const reference = query.get('reference');
-        return {
-          status: 200,
-          content: reference === null ? report.all() : report.ofPayment(paymentIdOf(reference)),
-        };
-      },
-    ],
-    ['GET /early', () => ({ status: 200, content: report.early() })],
-    [
-      'GET /requests',
-      (query) => ({ status: 200, content: { total: log.total, requests: log.list(query.get('reference')) } }),
-    ],
-    ['POST /plan', (_query, body) => changePlan(plan, body) ?? done],
-    [
-      'POST /expect',
-      (_query, body) => {
-        const times = readTimes(body);
-        if (!times)
-          return refusal(400, 'Give an object: payment id to an ISO time, or to epoch milliseconds.');
-        record({ type: 'expected', times });
-        return written();
-      },
-    ],
-    [
-      'POST /listen',
-      async (_query, body) => {
-        const open = isRecord(body) ? body['open'] : undefined;
-        if (typeof open !== 'boolean') return refusal(400, 'Give {"open": true} or {"open": false}.');
-        await listen(open);
-        return done;
-      },
-    ],
-    [
-      'POST /refuse',
-      (_query, body) => {
-        const count = isRecord(body) ? body['connections'] : undefined;
-        if (!Number.isSafeInteger(count) || (count as number) < 0) {
-          return refusal(400, 'Give {"connections": n}: how many new connections are reset at once.');
-        }
-        provider.refuseConnections(count as number);
-        return done;
-      },
-    ],
-    [
-      'POST /reset',
-      () => {
-        reset();
-        return written();
-      },
-    ],
-  ]);
-}
-
-function changePlan(plan: FaultPlan, body: unknown): ControlAnswer | null {
-  try {
-    plan.change(body);
-    return null;
-  } catch (error) {
-    if (error instanceof PlanRefused) return refusal(400, error.message);
-    throw error;
-  }
-}
-
-function readTimes(body: unknown): Readonly<Record<string, number>> | null {
-  if (!isRecord(body)) return null;
-  const times: Record<string, number> = {};
-  for (const [reference, time] of Object.entries(body)) {
-    const at = typeof time === 'number' ? time : typeof time === 'string' ? Date.parse(time) : NaN;
-    if (!Number.isFinite(at)) return null;
-    times[paymentIdOf(reference)] = at;
-  }
-  return times;
 }

@@ -83,6 +83,20 @@ describe('the process of the simulator', () => {
     expect(await simulator.allEffects()).toMatchObject({ count: 400, payments: 400, duplicates: [] });
   });
 
+  it.each([
+    ['kill_before', 0],
+    ['kill_after', 1],
+  ] as const)('F6: %s ends the process unanswered, with %i charges in the ledger', async (fault, count) => {
+    const order = newOrder();
+    await simulator.script(order.paymentId, 'submit', fault);
+    expect((await pay(order)).class).toBe('ambiguous');
+    expect(await simulator.untilEnded()).toBe('SIGKILL');
+    await simulator.start();
+    expect((await simulator.effects(order.paymentId)).count).toBe(count);
+    expect(await pay(order)).toMatchObject({ class: 'accepted', replayed: count === 1 });
+    expect((await simulator.effects(order.paymentId)).count).toBe(1);
+  });
+
   it('keeps registered times over a kill', async () => {
     const order = newOrder();
     await simulator.expect({ [order.paymentId]: new Date(Date.now() + 3_600_000).toISOString() });

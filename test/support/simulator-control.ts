@@ -17,7 +17,7 @@ export interface Charge {
 
 export interface SeenRequest {
   readonly receivedAt: number;
-  readonly operation: 'submit' | 'commit' | 'lookup' | null;
+  readonly operation: Exclude<Operation, 'webhook'> | null;
   readonly method: string;
   readonly path: string;
   readonly reference: string;
@@ -27,7 +27,7 @@ export interface SeenRequest {
   readonly replayed: boolean;
 }
 
-export type Operation = 'submit' | 'commit' | 'lookup';
+export type Operation = 'submit' | 'commit' | 'lookup' | 'cancel' | 'webhook';
 /** A fault's word, or an object with `kind`, `times` and the options of that kind. */
 export type FaultInput =
   string | { readonly kind: string; readonly times?: number | 'always'; readonly [option: string]: unknown };
@@ -56,6 +56,15 @@ export interface AllEffects {
   /** Payments that were paid more than once. */
   readonly duplicates: readonly { readonly paymentId: string; readonly count: number }[];
   readonly charges: readonly Charge[];
+}
+
+/** What an account's provider promises less than usual; what is absent stays as it is. */
+export interface AccountSwitches {
+  /** Milliseconds of the virtual clock. */
+  readonly keyLifeMs?: number;
+  readonly lookupLagMs?: number;
+  readonly keyScope?: 'account' | 'api_key';
+  readonly errorReplay?: 'stored' | 'forgotten' | 're_executed';
 }
 
 /** Where a simulator's control port is, and the token it wants. */
@@ -118,7 +127,17 @@ export class SimulatorControl {
     await this.plan({ scripts: [{ reference: paymentId, [operation]: faults }] });
   }
 
-  /** Empties the ledger and forgets every plan; requests under way are cut. */
+  /** Changes what an account promises, such as `acct_a`. A restart keeps it, a reset does not. */
+  async switchAccount(account: string, switches: AccountSwitches): Promise<void> {
+    await this.control('POST', '/accounts', { account, ...switches });
+  }
+
+  /** Moves the provider's own clock ahead: keys expire, payouts end and return. Arrivals stay true. */
+  async advanceClock(ms: number): Promise<void> {
+    await this.control('POST', '/clock', { advance_ms: ms });
+  }
+
+  /** Empties the ledger, sets clock, switches and plans back; requests under way are cut. */
   async reset(): Promise<void> {
     await this.control('POST', '/reset');
   }

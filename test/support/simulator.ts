@@ -14,7 +14,7 @@ export type * from './simulator-control.js';
 /** Runs the provider simulator as its own process, and speaks to its control port. */
 
 export interface SimulatorOptions {
-  /** Bearer keys: default one of profile A and one of profile T. */
+  /** Bearer keys: default one of each profile, in accounts `acct_a` to `acct_d` and `acct_t`. */
   readonly profileKeys?: string;
   /** Until an idempotency key is forgotten, ms; default 24 h. */
   readonly keyLifeMs?: number;
@@ -28,7 +28,16 @@ export interface SimulatorOptions {
 const children = new Set<ChildProcess>();
 process.once('exit', () => children.forEach((child) => child.kill('SIGKILL')));
 
-const API_KEYS = Object.freeze({ A: 'sk_test_a', T: 'sk_test_t' });
+const API_KEYS = Object.freeze({
+  A: 'sk_test_a',
+  B: 'sk_test_b',
+  C: 'sk_test_c',
+  D: 'sk_test_d',
+  T: 'sk_test_t',
+});
+const ONE_OF_EACH = Object.entries(API_KEYS)
+  .map(([profile, key]) => `${key}:${profile}`)
+  .join(',');
 
 /** Starts a simulator on free ports of the loopback interface and waits until it listens. */
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
@@ -67,7 +76,7 @@ export class Simulator extends SimulatorControl {
         SIMULATOR_CONTROL_PORT: portOf(this.controlUrl),
         SIMULATOR_CONTROL_TOKEN: this.controlToken,
         SIMULATOR_LEDGER_FILE: this.ledgerFile,
-        SIMULATOR_PROFILE_KEYS: this.options.profileKeys ?? `${API_KEYS.A}:A,${API_KEYS.T}:T`,
+        SIMULATOR_PROFILE_KEYS: this.options.profileKeys ?? ONE_OF_EACH,
         ...(this.options.keyLifeMs !== undefined && {
           SIMULATOR_KEY_LIFE_MS: String(this.options.keyLifeMs),
         }),
@@ -98,6 +107,13 @@ export class Simulator extends SimulatorControl {
     child.kill('SIGCONT');
     await exit;
     return child.exitCode;
+  }
+
+  /** Waits until the process has ended by itself. @returns the signal that ended it. */
+  async untilEnded(): Promise<NodeJS.Signals | null> {
+    const { child } = this;
+    if (child && child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    return child?.signalCode ?? null;
   }
 
   /** Kill -9 and start again on the same ports with the same ledger. */

@@ -2,17 +2,19 @@ import { describe, expect, it } from 'vitest';
 import { PlanRefused } from '../../../src/simulator/fault.js';
 import { FaultPlan } from '../../../src/simulator/fault-plan.js';
 
+let nowMs = 0;
+
 function kinds(plan: FaultPlan, reference: string, count: number): string[] {
   return Array.from({ length: count }, () => plan.next('submit', reference).kind);
 }
 
 describe('the fault plan', () => {
   it('without a plan every request is honest', () => {
-    expect(kinds(new FaultPlan(), 'pay_a/1', 3)).toEqual(['none', 'none', 'none']);
+    expect(kinds(new FaultPlan(() => nowMs), 'pay_a/1', 3)).toEqual(['none', 'none', 'none']);
   });
 
   it("a payment's script gives its next requests their faults in order, over all generations", () => {
-    const plan = new FaultPlan();
+    const plan = new FaultPlan(() => nowMs);
     plan.next('submit', 'pay_a/1');
     plan.change({
       scripts: [{ reference: 'pay_a', submit: ['reset_after', { kind: 'http_429', times: 2 }, 'none'] }],
@@ -23,7 +25,7 @@ describe('the fault plan', () => {
   });
 
   it('each operation counts for itself', () => {
-    const plan = new FaultPlan();
+    const plan = new FaultPlan(() => nowMs);
     plan.change({ scripts: [{ reference: 'pay_a', submit: ['hang'], lookup: ['lookup_absent'] }] });
     expect(plan.next('lookup', 'pay_a/1').kind).toBe('lookup_absent');
     expect(plan.next('submit', 'pay_a/1').kind).toBe('hang');
@@ -31,7 +33,7 @@ describe('the fault plan', () => {
   });
 
   it('the script * holds for every payment that has none of its own', () => {
-    const plan = new FaultPlan();
+    const plan = new FaultPlan(() => nowMs);
     plan.change({
       scripts: [
         { reference: '*', submit: ['http_500_after'] },
@@ -44,13 +46,13 @@ describe('the fault plan', () => {
   });
 
   it('"always" never ends', () => {
-    const plan = new FaultPlan();
+    const plan = new FaultPlan(() => nowMs);
     plan.change({ scripts: [{ reference: 'pay_a', submit: [{ kind: 'decline', times: 'always' }] }] });
     expect(new Set(kinds(plan, 'pay_a/1', 50))).toEqual(new Set(['decline']));
   });
 
   it('a new script starts anew, and replace drops the others', () => {
-    const plan = new FaultPlan();
+    const plan = new FaultPlan(() => nowMs);
     plan.change({
       scripts: [
         { reference: 'pay_a', submit: ['hang'] },
@@ -65,7 +67,7 @@ describe('the fault plan', () => {
 
   it('the random plan gives the same traffic the same faults, another seed others', () => {
     const drawn = (seed: number): string[] => {
-      const plan = new FaultPlan();
+      const plan = new FaultPlan(() => nowMs);
       plan.change({ random: { seed, rates: { submit: [{ kind: 'reset_after', rate: 0.5 }] } } });
       return Array.from({ length: 200 }, (_, i) => plan.next('submit', `pay_${i % 40}/1`).kind);
     };
@@ -77,12 +79,34 @@ describe('the fault plan', () => {
   });
 
   it('a script goes before the random plan', () => {
-    const plan = new FaultPlan();
+    const plan = new FaultPlan(() => nowMs);
     plan.change({
       scripts: [{ reference: 'pay_a', submit: ['none'] }],
       random: { seed: 'x', rates: { submit: [{ kind: 'decline', rate: 1 }] } },
     });
     expect(kinds(plan, 'pay_a/1', 2)).toEqual(['none', 'decline']);
+  });
+
+  it('a fault that sticks stays for its time, and the script goes on where it was', () => {
+    const plan = new FaultPlan(() => nowMs);
+    const absent = { kind: 'lookup_absent', stickyMs: 100 };
+    plan.change({ scripts: [{ reference: 'pay_a', lookup: [absent, 'lookup_500'] }] });
+    const lookup = (): string => plan.next('lookup', 'pay_a/1').kind;
+    expect([lookup(), lookup(), lookup()]).toEqual(['lookup_absent', 'lookup_absent', 'lookup_absent']);
+    expect(plan.next('lookup', 'pay_b/1').kind).toBe('none');
+    expect(plan.next('submit', 'pay_a/1').kind).toBe('none');
+    nowMs += 100;
+    expect([lookup(), lookup()]).toEqual(['lookup_500', 'none']);
+  });
+
+  it('hides from scans what the next lookup would deny, without counting it', () => {
+    const plan = new FaultPlan(() => nowMs);
+    plan.change({ scripts: [{ reference: 'pay_a', lookup: ['lookup_absent'] }] });
+    expect(plan.hidesFromScans('pay_a/1')).toBe(true);
+    expect(plan.hidesFromScans('pay_a/1')).toBe(true);
+    expect(plan.hidesFromScans('pay_b/1')).toBe(false);
+    plan.next('lookup', 'pay_a/1');
+    expect(plan.hidesFromScans('pay_a/1')).toBe(false);
   });
 
   it.each<[string, unknown, RegExp]>([
@@ -101,6 +125,21 @@ describe('the fault plan', () => {
       /no fault of lookup/,
     ],
     ['slow without a delay', { scripts: [{ reference: 'a', submit: ['slow'] }] }, /^slow needs afterMs/],
+    [
+      'a return without a delay',
+      { scripts: [{ reference: 'a', submit: ['return_after'] }] },
+      /^return_after needs afterMs/,
+    ],
+    [
+      'six copies',
+      { scripts: [{ reference: 'a', submit: [{ kind: 'double', copies: 6 }] }] },
+      /^The option copies of double must be from 1 to 5/,
+    ],
+    [
+      'a fault of calls for an event',
+      { scripts: [{ reference: 'a', webhook: ['hang'] }] },
+      /no fault of webhook/,
+    ],
     [
       'a booked amount that is not given',
       { scripts: [{ reference: 'a', submit: [{ kind: 'other_amount_after', booked: true }] }] },
@@ -127,7 +166,7 @@ describe('the fault plan', () => {
       /add up to more than 1/,
     ],
   ])('%s is refused and changes nothing', (_title, input, sentence) => {
-    const plan = new FaultPlan();
+    const plan = new FaultPlan(() => nowMs);
     plan.change({ scripts: [{ reference: 'pay_a', submit: ['decline'] }] });
     expect(() => plan.change(input)).toThrow(PlanRefused);
     expect(() => plan.change(input)).toThrow(sentence);

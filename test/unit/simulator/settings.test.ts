@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { credentialOf } from '../../../src/simulator/account.js';
 import { readSimulatorSettings } from '../../../src/simulator/settings.js';
 
 const USABLE = {
@@ -11,14 +12,21 @@ const USABLE = {
 
 describe('the settings of the simulator', () => {
   it('keys of one profile share an account unless one is named', () => {
-    const { accounts, host, keyLifeMs } = readSimulatorSettings(USABLE);
+    const { accounts, host, keyLifeMs, switches } = readSimulatorSettings(USABLE);
     expect(Object.fromEntries(accounts)).toEqual({
-      sk_a: { profile: 'A', account: 'acct_a' },
-      sk_t: { profile: 'T', account: 'acct_t' },
-      sk_own: { profile: 'A', account: 'acct_own' },
+      sk_a: { profile: 'A', account: 'acct_a', credential: credentialOf('sk_a') },
+      sk_t: { profile: 'T', account: 'acct_t', credential: credentialOf('sk_t') },
+      sk_own: { profile: 'A', account: 'acct_own', credential: credentialOf('sk_own') },
     });
+    expect(switches.size).toBe(0);
     expect(host).toBe('127.0.0.1');
     expect(keyLifeMs).toBe(86_400_000);
+  });
+
+  it('reads what single accounts do otherwise', () => {
+    const SIMULATOR_SWITCHES = '{"acct_a":{"keyLifeMs":2000,"keyScope":"api_key"}}';
+    const { switches } = readSimulatorSettings({ ...USABLE, SIMULATOR_SWITCHES });
+    expect(switches.get('acct_a')).toEqual({ keyLifeMs: 2000, keyScope: 'api_key' });
   });
 
   it.each([
@@ -35,10 +43,22 @@ describe('the settings of the simulator', () => {
     ],
     [
       'SIMULATOR_PROFILE_KEYS',
-      'sk_a:C',
-      'SIMULATOR_PROFILE_KEYS, entry 1, names profile C; this simulator has the profiles A and T.',
+      'sk_a:E',
+      'SIMULATOR_PROFILE_KEYS, entry 1, names profile E; this simulator has A, B, C, D, T.',
     ],
     ['SIMULATOR_PROFILE_KEYS', 'sk_a:A,sk_a:T', 'SIMULATOR_PROFILE_KEYS, entry 2, repeats a key.'],
+    ['SIMULATOR_SWITCHES', '{', 'SIMULATOR_SWITCHES must be JSON: account to an object of switches.'],
+    ['SIMULATOR_SWITCHES', '[]', 'SIMULATOR_SWITCHES must be an object: account to its switches.'],
+    [
+      'SIMULATOR_SWITCHES',
+      '{"acct_a":{"keyLife":5}}',
+      'SIMULATOR_SWITCHES, acct_a: "keyLife" is no switch. Known: keyLifeMs, lookupLagMs, keyScope, errorReplay.',
+    ],
+    [
+      'SIMULATOR_SWITCHES',
+      '{"acct_a":{"keyLifeMs":0}}',
+      'SIMULATOR_SWITCHES, acct_a: The switch keyLifeMs has no usable value.',
+    ],
   ])('%s = %s is refused with one sentence', (name, value, sentence) => {
     expect(() => readSimulatorSettings({ ...USABLE, [name]: value })).toThrow(new Error(sentence));
   });
