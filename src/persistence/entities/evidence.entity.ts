@@ -50,6 +50,10 @@ export class EvidenceEntry {
   @Column('text', { name: 'observed_currency', nullable: true })
   observedCurrency: string | null;
 
+  /** Ways of a lookup that said `absent`, or that found a known object. */
+  @Column('text', { name: 'paths', array: true, nullable: true })
+  paths: string[] | null;
+
   @Column('timestamptz', { name: 'at', default: () => 'clock_timestamp()' })
   at: Date;
 }

@@ -6,6 +6,7 @@ import { Payment } from './payment.entity.js';
 @Unique('submission_provider_key_unique', ['providerKey'])
 @Unique('submission_commit_target_unique', ['commitTarget'])
 @Check('submission_generation_positive', 'generation > 0')
+@Check('submission_capability_class', `capability_class IN ('A', 'B', 'C', 'D', 'T')`)
 export class Submission {
   @ForeignKey(() => Payment, { name: 'submission_payment' })
   @PrimaryColumn('text', { name: 'payment_id', primaryKeyConstraintName: 'submission_pkey' })
@@ -45,6 +46,11 @@ export class Submission {
   @Column('text', { name: 'base_url' })
   baseUrl: string;
 
+  /** What may be done about an open outcome: the class of the provider when the generation opened. */
+  @Column('text', { name: 'capability_class', default: 'A' })
+  capabilityClass: string;
+
+  /** Two phases: the one object that may be committed; written once. */
   @Column('text', { name: 'commit_target', nullable: true })
   commitTarget: string | null;
 

@@ -1,8 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  ABSENCE_SPACING_MS,
   CALL_DEADLINE_MS,
+  CLASS_RULES,
+  inFlightDelayMs,
   INQUIRY_LADDER_MS,
+  isLadderSpent,
+  LOOK_BEFORE_SEND_MS,
   MAX_ATTEMPTS,
   MAX_UNSENT_ATTEMPTS,
   nextInquiryMs,
@@ -35,7 +40,51 @@ describe('the wait after a call that was proven not sent', () => {
   });
 });
 
+describe('the wait while a request is still executed', () => {
+  it('is 2 s doubling to 30 s, the provider’s word within that', () => {
+    expect([1, 2, 3, 4, 5, 6].map((no) => inFlightDelayMs(no, null))).toEqual([
+      2_000, 4_000, 8_000, 16_000, 30_000, 30_000,
+    ]);
+    expect(inFlightDelayMs(1, 7_000)).toBe(7_000);
+    expect(inFlightDelayMs(1, 86_400_000)).toBe(30_000);
+    expect(inFlightDelayMs(3, 10)).toBe(8_000);
+  });
+});
+
+describe('the classes', () => {
+  it('send again only where a key or an object’s state keeps a second payment out', () => {
+    const resending = Object.entries(CLASS_RULES).flatMap(([name, rules]) => (rules.resends ? [name] : []));
+    expect(resending).toEqual(['A', 'B', 'T']);
+  });
+
+  it('look before every send only where nothing else keeps a second one out, and leave time to send', () => {
+    const looking = Object.entries(CLASS_RULES).flatMap(([name, rules]) =>
+      rules.looksBeforeSend ? [name] : [],
+    );
+    expect(looking).toEqual(['C']);
+    expect(LOOK_BEFORE_SEND_MS).toBeLessThan(CALL_DEADLINE_MS / 2);
+  });
+
+  it('believe a silence only where they can ask, and never in two phases', () => {
+    for (const [name, rules] of Object.entries(CLASS_RULES)) {
+      if (rules.provesAbsence) expect(rules.looksUp).toBe(true);
+      if (name === 'T') expect(rules.provesAbsence).toBe(false);
+    }
+  });
+
+  it('can complete the absence proof within the ladder, for a flight of two minutes', () => {
+    const landed = INQUIRY_LADDER_MS.filter((step) => step >= CALL_DEADLINE_MS + 120_000);
+    expect((landed.at(-1) ?? 0) - (landed[0] ?? 0)).toBeGreaterThanOrEqual(ABSENCE_SPACING_MS);
+  });
+});
+
 describe('the inquiry ladder', () => {
+  it('is spent for sends when the last attempt ended beyond its last step', () => {
+    expect(isLadderSpent(839_999, 1)).toBe(false);
+    expect(isLadderSpent(840_000, 1)).toBe(true);
+    expect(isLadderSpent(84_000, 10)).toBe(true);
+  });
+
   it('has steps 5 s, 15 s, 1, 3 and 14 min after the first ambiguous end', () => {
     expect(INQUIRY_LADDER_MS).toEqual([5_000, 15_000, 60_000, 180_000, 840_000]);
     expect(nextInquiryMs(0, 1)).toBe(5_000);
@@ -100,8 +149,7 @@ describe('the polls of an acknowledged payment', () => {
 describe('the numbers of the protocol', () => {
   it('are those that other limits are built on', () => {
     expect(MAX_ATTEMPTS).toBe(10);
-    // A day at one attempt a minute.
-    expect(MAX_UNSENT_ATTEMPTS).toBeGreaterThan(24 * 60);
+    expect(MAX_UNSENT_ATTEMPTS).toBe(10);
     expect(CALL_DEADLINE_MS).toBe(25_000);
   });
 });
