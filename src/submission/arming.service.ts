@@ -3,6 +3,7 @@ import type { ArmHint, NotDue } from '../../workflows/contract.js';
 import type { Sql } from '../persistence/database.js';
 import { sha1 } from '../platform/sha256.js';
 import { PrepareRefused, type PaymentProvider } from '../providers/payment-provider.js';
+import { capabilityClass } from '../providers/provider-descriptor.js';
 import type { ArmedEntry, Loaded } from './armed-payments.js';
 import { Batcher } from './batcher.js';
 import type { Prepared } from './begin-submission.store.js';
@@ -122,6 +123,7 @@ export class ArmingService {
         paymentId: instruction.id,
         providerKey: key,
         submission,
+        capabilityClass: capabilityClass(provider.capabilities()),
         parameters: sealed.ciphertext,
         parametersKeyId: sealed.keyId,
       };

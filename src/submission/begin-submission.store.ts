@@ -1,22 +1,18 @@
+import type { CapabilityClass } from '../domain/submission-policy.js';
 import type { PreparedSubmission } from '../providers/payment-provider.js';
 import type { Sql, Statement } from '../persistence/database.js';
+import { laneTokens, laneWaitMs, takeTokens } from '../lanes/lane-admission.js';
 import { GUARDS, moveCtes, stateIs } from '../payments/gate.js';
 import { leaseAlive } from './worker-lease.js';
-
-/** The lane row as tokens stand now; `own lease alive` and `not paused` are part of the lock. */
-export const laneTokens = (lane: string, worker: string): string => `
-  SELECT lane, rate, clock_timestamp() AS t,
-         least(burst, tokens + rate * greatest(0, extract(epoch FROM clock_timestamp() - refilled_at))) AS available
-    FROM lane WHERE lane = ${lane} AND NOT paused AND ${leaseAlive(worker)} FOR NO KEY UPDATE`;
 
 /**
  * T7 for a batch: takes lane tokens and moves the due payments, oldest execute_at first, opening
  * generation 1 and its unclaimed attempt 1. Relies on the primary keys of payment and lane.
- * A LIMIT of NULL would mean no limit: a paused lane or a lost lease must give 0.
+ * A LIMIT of NULL would mean no limit: a lane that admits nothing or a lost lease must give 0.
  */
 const BEGIN: Statement = {
   name: 'begin-submission',
-  text: `WITH l AS (${laneTokens('$1', '$2')}),
+  text: `WITH l AS (${laneTokens('$1', leaseAlive('$2'))}),
 x AS (
   SELECT * FROM unnest($4::text[], $5::text[], $6::bytea[], $7::text[], $8::bytea[])
     AS x (id, provider_key, parameters, parameters_key_id, parameters_sha256)),
@@ -36,14 +32,13 @@ ${moveCtes({
 })},
 s AS (
   INSERT INTO submission (payment_id, generation, provider_key, parameters, parameters_key_id, parameters_sha256,
-      adapter, adapter_version, api_version, credential_id, account, base_url)
-  SELECT x.id, 1, x.provider_key, x.parameters, x.parameters_key_id, x.parameters_sha256, $9, $10, $11, $12, $13, $14
+      adapter, adapter_version, api_version, credential_id, account, base_url, capability_class)
+  SELECT x.id, 1, x.provider_key, x.parameters, x.parameters_key_id, x.parameters_sha256, $9, $10, $11, $12, $13, $14, $15
     FROM moved JOIN x USING (id)),
-a AS (INSERT INTO submission_attempt (payment_id, generation, no) SELECT id, 1, 1 FROM moved),
-w AS (
-  UPDATE lane SET tokens = l.available - n.n, refilled_at = l.t
-    FROM l, (SELECT count(*)::integer AS n FROM moved) n
-   WHERE lane.lane = l.lane AND n.n > 0)
+a AS (
+  INSERT INTO submission_attempt (payment_id, generation, no, is_probe)
+  SELECT id, 1, 1, (SELECT is_probe FROM l) FROM moved),
+${takeTokens({ generation: '1', no: '1' })}
 SELECT l.available, l.rate, (SELECT coalesce(array_agg(id), '{}') FROM moved) AS ids FROM l`,
 };
 
@@ -52,18 +47,31 @@ export interface Prepared {
   readonly paymentId: string;
   readonly providerKey: string;
   readonly submission: PreparedSubmission;
+  /** Of the provider when the request was built; frozen with the generation. */
+  readonly capabilityClass: CapabilityClass;
   /** `submission.parameters`, encrypted. */
   readonly parameters: Buffer;
   readonly parametersKeyId: string;
 }
 
+/** Why a statement that wanted tokens found no lane. */
+const STANDING: Statement = {
+  name: 'lane-standing',
+  text: `SELECT l.paused OR NOT ${leaseAlive('$2')} AS closed, ${laneWaitMs('l')} AS wait_ms FROM lane l WHERE l.lane = $1`,
+};
+
 export type BeginResult =
   /** The lane is paused, or this worker's lease is over: nothing was tried. */
   | { readonly kind: 'closed' }
+  /**
+   * The provider has had enough or its breaker is open; nothing was tried. 0 ms: a probe may go, or is
+   * under way, and nobody knows when it is answered.
+   */
+  | { readonly kind: 'waiting'; readonly waitMs: number }
   | {
       readonly kind: 'open';
       readonly moved: ReadonlySet<string>;
-      /** Tokens of the lane before the move. */
+      /** What the statement might take: the lane's tokens before the move, one at most for a probe. */
       readonly available: number;
       /** Tokens a second. */
       readonly rate: number;
@@ -100,11 +108,15 @@ export async function beginSubmissions(
     common.credentialId,
     common.account,
     common.baseUrl,
+    first.capabilityClass,
   ]);
   const row = rows[0];
-  return row
-    ? { kind: 'open', moved: new Set(row.ids), available: row.available, rate: row.rate }
-    : { kind: 'closed' };
+  if (row) return { kind: 'open', moved: new Set(row.ids), available: row.available, rate: row.rate };
+  const standing = await sql.query<{ closed: boolean; wait_ms: number }>(STANDING, [lane, worker]);
+  const found = standing.rows[0];
+  return found === undefined || found.closed
+    ? { kind: 'closed' }
+    : { kind: 'waiting', waitMs: found.wait_ms };
 }
 
 const MARK_ARMED: Statement = {
@@ -132,15 +144,15 @@ export async function markArmed(
 const ESTIMATE: Statement = {
   name: 'lane-wait-estimate',
   text: `SELECT id, version, ms FROM (
-    SELECT p.id, p.version, round(row_number() OVER (ORDER BY p.execute_at, p.id) * 1000 / l.rate) AS ms
+    SELECT p.id, p.version, round(${laneWaitMs('l')} + row_number() OVER (ORDER BY p.execute_at, p.id) * 1000 / l.rate) AS ms
       FROM payment p JOIN lane l ON l.lane = p.lane
      WHERE p.lane = $1 AND p.state = 'scheduled' AND p.execute_at <= clock_timestamp()) x
    WHERE id = ANY ($2::text[])`,
 };
 
 /**
- * How long each of these due payments waits for its lane: the payments ahead of it divided by the
- * rate, in ms; one scan of the index payment_due. A payment no longer waiting is left out.
+ * How long each of these due payments waits for its lane: what the lane waits itself, and the payments
+ * ahead of it divided by the rate, in ms; one scan of the index payment_due. A payment no longer waiting is left out.
  */
 export async function estimateWaits(
   sql: Sql,

@@ -19,6 +19,8 @@ const MAX_BATCH = 200;
 /** While tokens are short, at most one statement in this time. */
 const SHORT_OF_TOKENS_MS = 100;
 const CLOSED_LANE_MS = 250;
+/** A lane that waits may be opened by another worker's probe before its time: it is asked again after this. */
+const WAITING_LANE_MS = 1_000;
 /** At the cap calls come free one by one: a moment later a statement starts many instead of one. */
 const GATHER_CALLS = 50;
 const GATHER_MS = 10;
@@ -211,6 +213,10 @@ export class DueGate {
     lane.closed = result.kind === 'closed';
     if (result.kind === 'closed') {
       lane.nextAtMs = monotonicMs() + CLOSED_LANE_MS;
+      return;
+    }
+    if (result.kind === 'waiting') {
+      lane.nextAtMs = monotonicMs() + Math.min(WAITING_LANE_MS, Math.max(SHORT_OF_TOKENS_MS, result.waitMs));
       return;
     }
     this.onStarted(result.moved.size);

@@ -1,11 +1,18 @@
+import { assertNever } from '../domain/assert.js';
 import { isFinal } from '../domain/payment-state.js';
-import { CALL_DEADLINE_MS, nextInquiryMs, nextPollMs } from '../domain/submission-policy.js';
+import {
+  CLASS_RULES,
+  isLadderSpent,
+  nextInquiryMs,
+  nextPollMs,
+  REVIEW_LOOKUP_MS,
+} from '../domain/submission-policy.js';
 import type { FinalState, InquireAnswer } from '../../workflows/contract.js';
 import type { Database } from '../persistence/database.js';
-import { monotonicMs } from '../platform/clock.js';
 import type { MoveResult } from '../payments/gate.js';
 import type { LookupAnswer, PaymentProvider } from '../providers/payment-provider.js';
-import type { Providers, SubmissionCipher } from './arming.service.js';
+import type { AbsenceProver } from './absence-prover.js';
+import type { Providers } from './arming.service.js';
 import { UnknownPayment } from './begin-submission.service.js';
 import {
   escalate,
@@ -15,7 +22,8 @@ import {
   settleByLookup,
   type OpenOutcome,
 } from './inquiry.store.js';
-import { resendUnknown } from './resend.store.js';
+import type { ProviderLookup } from './provider-lookup.js';
+import type { Resender } from './resender.js';
 import type { SubmissionEvents } from './submission-events.js';
 import type { WorkerLease } from './worker-lease.js';
 
@@ -25,81 +33,91 @@ export type Undecided = { readonly kind: 'undecided'; readonly afterMs: number }
 /** When another one moved the payment, the next try reads where it stands. */
 const LOOK_AGAIN_MS = 50;
 const SHORTEST_ASK_MS = 5_000;
+/** An open breaker keeps inquiries back no longer than this, where the key's life does not end the wait sooner. */
+const LONGEST_BREAKER_WAIT_MS = 24 * 3_600_000;
+/** The breaker is looked at again at least this often. */
+const BREAKER_LOOK_MS = 10_000;
+
+export interface InquireParts {
+  readonly database: Database;
+  readonly lease: WorkerLease;
+  readonly providers: Providers;
+  readonly lookups: ProviderLookup;
+  readonly resender: Resender;
+  readonly absence: AbsenceProver;
+  readonly events: SubmissionEvents;
+  /** Test rigs run inquiries that many times faster. */
+  readonly ladderDivisor: number;
+}
 
 /** Asks the provider what became of a payment that it acknowledged or that nobody knows about. */
 export class InquireService {
-  constructor(
-    private readonly database: Database,
-    private readonly lease: WorkerLease,
-    private readonly providers: Providers,
-    private readonly cipher: SubmissionCipher,
-    private readonly events: SubmissionEvents,
-    private readonly ladderDivisor: number,
-  ) {}
+  constructor(private readonly parts: InquireParts) {}
 
   /**
-   * One step of the inquiry: a lookup, and what follows from it.
+   * One step of the inquiry: a lookup where the provider has one, and what follows from it.
    * @returns stopped; review; resend when the payment is in `submitting` again; undecided with the
    * ms until the next step, by the ladder for `unknown`, doubling for `submitted`.
    * @throws UnknownPayment; faults of storage: call again. Twice: one more lookup, which is harmless.
    */
   async inquire(input: { readonly paymentId: string }): Promise<InquireAnswer | Undecided> {
-    const payment = await readOpenOutcome(this.database, input.paymentId);
+    const payment = await readOpenOutcome(this.parts.database, input.paymentId);
     if (!payment) throw new UnknownPayment(input.paymentId);
-    const standing = this.answerFor(payment);
+    const standing = answerFor(payment);
     if (standing) return standing;
-    const waitMs = payment.nextActionInMs ?? 0;
+    const waitMs = Math.max(payment.nextActionInMs ?? 0, breakerWaitMs(payment));
     if (waitMs > LOOK_AGAIN_MS) return { kind: 'undecided', afterMs: Math.ceil(waitMs) };
-    const provider = this.providers.get(payment.provider);
-    if (!provider || payment.generation === null || payment.providerKey === null) {
+    const provider = this.parts.providers.get(payment.provider);
+    if (!provider || payment.capabilityClass === null) {
       return this.after(await this.escalate(payment, 'provider_unknown', null));
     }
-    const answer = await this.lookup(provider, payment, payment.generation, payment.providerKey);
-    return this.follow(provider, payment, withoutOtherMoney(payment, answer));
+    if (!CLASS_RULES[payment.capabilityClass].looksUp) return this.withoutLookup(provider, payment);
+    const answer = await this.parts.lookups.ask(provider, payment, { by: 'any' });
+    return this.follow(provider, payment, answer);
   }
 
-  private answerFor(payment: OpenOutcome): InquireAnswer | null {
-    if (isFinal(payment.state)) return { kind: 'stopped', state: payment.state as FinalState };
-    if (payment.state === 'needs_review') return { kind: 'review' };
-    return payment.state === 'unknown' || payment.state === 'submitted' ? null : { kind: 'resend' };
+  /**
+   * One lookup of a payment that people decide about: decisive evidence settles it (T20), anything
+   * else is filed for them, silence too. Asks nobody when the payment is in another state or its
+   * provider cannot be asked.
+   * @throws faults of storage. Twice: one more lookup.
+   */
+  async reviewLookup(input: { readonly paymentId: string }): Promise<'settled' | 'filed' | 'not_asked'> {
+    const { database, providers, lookups, ladderDivisor } = this.parts;
+    const payment = await readOpenOutcome(database, input.paymentId);
+    const provider = payment && providers.get(payment.provider);
+    if (!payment || !provider || payment.state !== 'needs_review' || payment.capabilityClass === null) {
+      return 'not_asked';
+    }
+    if (!CLASS_RULES[payment.capabilityClass].looksUp) return 'not_asked';
+    const answer = await lookups.ask(provider, payment, { by: 'any' });
+    const status = answer.kind === 'found' ? answer.result.status : null;
+    if (answer.kind !== 'found' || status === null || status === 'inert') {
+      await fileLookup(database, payment, answer);
+      if (answer.kind === 'found_other' || answer.kind === 'found_many')
+        this.parts.events.contradiction(payment.id);
+      return 'filed';
+    }
+    const to = status === 'pending' ? 'submitted' : status;
+    const actor = `worker:${this.parts.lease.id}`;
+    const result = await settleByLookup(database, payment, answer, to, actor, nextPollMs(0, ladderDivisor));
+    if (result.kind !== 'moved') return 'filed';
+    this.parts.events.moved({ from: result.from, to: result.to, cause: 'record-outcome' });
+    return 'settled';
   }
 
-  private async lookup(
+  /** Nobody can be asked: the key alone may be tried again, or people decide. */
+  private async withoutLookup(
     provider: PaymentProvider,
     payment: OpenOutcome,
-    generation: number,
-    providerKey: string,
-  ): Promise<LookupAnswer> {
-    let destination: string;
-    try {
-      destination = this.cipher.openDestination({ ...payment, tenant_id: payment.tenantId });
-    } catch (error) {
-      // A hit could not be compared. The ladder goes on, so that people hear of it.
-      this.events.fault('inquire', error);
-      return { kind: 'cannot_tell', code: 'destination_unreadable' };
+  ): Promise<InquireAnswer | Undecided> {
+    if (payment.state === 'unknown') {
+      if (payment.capabilityClass === 'D') {
+        return this.after(await this.escalate(payment, 'cannot_be_asked', null));
+      }
+      if (await this.resend(provider, payment)) return { kind: 'resend' };
     }
-    const startedAt = monotonicMs();
-    const answer = await provider.lookup({
-      providerRef: payment.providerRef,
-      providerKey,
-      paymentId: payment.id,
-      generation,
-      sentSince: null,
-      by: 'any',
-      deadlineMs: CALL_DEADLINE_MS,
-      expected: {
-        amountMinor: payment.amount,
-        currency: payment.currency,
-        destination,
-      },
-    });
-    this.events.callEnded({
-      provider: payment.provider,
-      operation: 'lookup',
-      evidence: answer.kind === 'found' ? 'accepted' : 'ambiguous',
-      durationMs: monotonicMs() - startedAt,
-    });
-    return answer;
+    return this.later(provider, payment);
   }
 
   private async follow(
@@ -112,59 +130,71 @@ export class InquireService {
         return this.adopt(provider, payment, answer);
       case 'found_other':
       case 'found_many':
-        this.events.contradiction(payment.id);
+        this.parts.events.contradiction(payment.id);
         return this.after(await this.escalate(payment, answer.kind, answer));
-      case 'absent':
-        await fileLookup(this.database, payment, answer);
-        if (payment.state === 'unknown' && (await this.resend(payment))) return { kind: 'resend' };
+      case 'absent': {
+        await fileLookup(this.parts.database, payment, answer);
+        if (payment.state === 'unknown') {
+          if (await this.resend(provider, payment)) return { kind: 'resend' };
+          if (await this.parts.absence.prove(provider, payment)) return { kind: 'stopped', state: 'failed' };
+        }
         return this.later(provider, payment);
+      }
       case 'cannot_tell':
-        await fileLookup(this.database, payment, answer);
+        await fileLookup(this.parts.database, payment, answer);
         return this.later(provider, payment);
+      default:
+        return assertNever(answer);
     }
   }
 
-  /** A hit that is our instruction decides, whatever it says. */
+  /** A hit that is our instruction decides, whatever it says. One that moves nothing may be committed again. */
   private async adopt(
     provider: PaymentProvider,
     payment: OpenOutcome,
     answer: Extract<LookupAnswer, { kind: 'found' }>,
   ): Promise<InquireAnswer | Undecided> {
+    const { database, ladderDivisor, events, lease } = this.parts;
     const status = answer.result.status;
-    // Inert: an object that moves nothing decides nothing.
     if (status === null || status === 'inert' || (status === 'pending' && payment.state === 'submitted')) {
-      await fileLookup(this.database, payment, answer);
+      await fileLookup(database, payment, answer);
+      if (status === 'inert' && payment.state === 'unknown' && (await this.resend(provider, payment))) {
+        return { kind: 'resend' };
+      }
       return this.later(provider, payment);
     }
     const to = status === 'pending' ? 'submitted' : status;
-    const pollMs = nextPollMs(0, this.ladderDivisor);
-    const actor = `worker:${this.lease.id}`;
-    const result = await settleByLookup(this.database, payment, answer, to, actor, pollMs);
+    const pollMs = nextPollMs(0, ladderDivisor);
+    const result = await settleByLookup(database, payment, answer, to, `worker:${lease.id}`, pollMs);
     if (result.kind === 'moved') {
-      this.events.moved({ from: result.from, to: result.to, cause: 'record-outcome' });
+      events.moved({ from: result.from, to: result.to, cause: 'record-outcome' });
       if (to === 'submitted') return { kind: 'undecided', afterMs: pollMs };
       return { kind: 'stopped', state: to };
     }
     return this.after(result);
   }
 
-  private async resend(payment: OpenOutcome): Promise<boolean> {
-    const opened = await resendUnknown(this.database, payment.lane, this.lease.id, payment.id, false);
-    if (opened) this.events.moved({ from: 'unknown', to: 'submitting', cause: 'resend' });
-    return opened;
+  /** After an attempt that ended beyond the ladder nothing is sent again: people decide. */
+  private resend(provider: PaymentProvider, payment: OpenOutcome): Promise<boolean> {
+    if (isLadderSpent(payment.firstToLastMs ?? 0, this.parts.ladderDivisor)) return Promise.resolve(false);
+    return this.parts.resender.resend(provider, payment);
   }
 
   /** The next step in time, or people when there is none. */
   private async later(provider: PaymentProvider, payment: OpenOutcome): Promise<InquireAnswer | Undecided> {
+    const { database, ladderDivisor } = this.parts;
     const inMs =
       payment.state === 'unknown'
-        ? nextInquiryMs(payment.sinceFirstAmbiguousMs ?? 0, this.ladderDivisor)
+        ? nextInquiryMs(payment.sinceFirstAmbiguousMs ?? 0, ladderDivisor)
         : payment.sinceStateMs > provider.capabilities().settlesWithinMs
           ? null
-          : nextPollMs(payment.sinceStateMs, this.ladderDivisor);
-    if (inMs === null) return this.after(await this.escalate(payment, 'inquiry_exhausted', null));
-    await planInquiry(this.database, payment, inMs);
-    return { kind: 'undecided', afterMs: inMs };
+          : nextPollMs(payment.sinceStateMs, ladderDivisor);
+    if (inMs === null && !waitsForBreaker(payment)) {
+      return this.after(await this.escalate(payment, 'inquiry_exhausted', null));
+    }
+    const afterMs = inMs ?? BREAKER_LOOK_MS;
+    await planInquiry(database, payment, afterMs);
+    return { kind: 'undecided', afterMs };
   }
 
   private async escalate(
@@ -172,9 +202,12 @@ export class InquireService {
     reason: string,
     answer: LookupAnswer | null,
   ): Promise<MoveResult> {
-    const result = await escalate(this.database, payment, reason, answer, `worker:${this.lease.id}`);
-    if (result.kind === 'moved')
-      this.events.moved({ from: result.from, to: 'needs_review', cause: 'escalate' });
+    const { database, lease, events, ladderDivisor } = this.parts;
+    const canBeAsked = payment.capabilityClass !== null && CLASS_RULES[payment.capabilityClass].looksUp;
+    const nextLookupMs = canBeAsked ? REVIEW_LOOKUP_MS / ladderDivisor : null;
+    const actor = `worker:${lease.id}`;
+    const result = await escalate(database, payment, reason, answer, actor, nextLookupMs);
+    if (result.kind === 'moved') events.moved({ from: result.from, to: 'needs_review', cause: 'escalate' });
     return result;
   }
 
@@ -184,12 +217,28 @@ export class InquireService {
   }
 }
 
-/** A hit with another amount or currency than instructed is not ours, whatever the adapter made of it. */
-function withoutOtherMoney(payment: OpenOutcome, answer: LookupAnswer): LookupAnswer {
-  if (answer.kind !== 'found') return answer;
-  const { amountMinor, currency } = answer.result.observed;
-  const isOther =
-    (amountMinor !== null && amountMinor !== payment.amount) ||
-    (currency !== null && currency !== payment.currency);
-  return isOther ? { kind: 'found_other', result: answer.result } : answer;
+function answerFor(payment: OpenOutcome): InquireAnswer | null {
+  if (isFinal(payment.state)) return { kind: 'stopped', state: payment.state as FinalState };
+  if (payment.state === 'needs_review') return { kind: 'review' };
+  return payment.state === 'unknown' || payment.state === 'submitted' ? null : { kind: 'resend' };
+}
+
+/**
+ * While its lane's breaker is open, an unknown payment waits: one alert for the lane, not a case for
+ * each of its payments. Not beyond the life of the key, after which waiting gives up the resend.
+ */
+function waitsForBreaker(payment: OpenOutcome): boolean {
+  return (
+    payment.state === 'unknown' &&
+    payment.breakerProbeInMs !== null &&
+    (payment.keyValidInMs ?? 0) > 0 &&
+    (payment.sinceFirstAmbiguousMs ?? 0) < LONGEST_BREAKER_WAIT_MS
+  );
+}
+
+/** ms until the breaker lets the next call try; 0: now, or the payment does not wait for it. */
+function breakerWaitMs(payment: OpenOutcome): number {
+  if (!waitsForBreaker(payment)) return 0;
+  const probeMs = payment.breakerProbeInMs ?? 0;
+  return probeMs <= 0 ? 0 : Math.min(probeMs, BREAKER_LOOK_MS, payment.keyValidInMs ?? 0);
 }

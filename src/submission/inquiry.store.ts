@@ -1,4 +1,6 @@
-import type { PaymentState } from '../domain/payment-state.js';
+import type { PaymentState, TransitionId } from '../domain/payment-state.js';
+import type { CapabilityClass } from '../domain/submission-policy.js';
+import { probeInMs } from '../lanes/lane-admission.js';
 import { move, type MoveResult } from '../payments/gate.js';
 import type { Database, Sql, Statement } from '../persistence/database.js';
 import type { LookupAnswer, ProviderResult } from '../providers/payment-provider.js';
@@ -17,13 +19,26 @@ export interface OpenOutcome {
   readonly destination_key_id: string;
   readonly destination_digest: Buffer;
   readonly digest_key_id: string;
+  readonly reference: string | null;
+  readonly description: string | null;
   readonly providerRef: string | null;
   /** Null only while no generation was opened, which an open outcome rules out. */
   readonly generation: number | null;
   readonly providerKey: string | null;
+  readonly capabilityClass: CapabilityClass | null;
+  /** Two phases: the one object that may be committed. */
+  readonly commitTarget: string | null;
+  /** The generation's first send: epoch ms on the database's clock; null when nothing was sent. */
+  readonly sentSinceMs: number | null;
+  /** Until the key may no longer be used; negative when that is over, null when it was never used. */
+  readonly keyValidInMs: number | null;
   readonly nextActionInMs: number | null;
+  /** Until the open breaker of its lane lets a call try; null while the breaker is closed. */
+  readonly breakerProbeInMs: number | null;
   /** Since the generation's first ambiguous end; null when there was none. */
   readonly sinceFirstAmbiguousMs: number | null;
+  /** From the generation's first ambiguous end to its last attempt's end; null when there was none. */
+  readonly firstToLastMs: number | null;
   /** Since the payment entered its present state. */
   readonly sinceStateMs: number;
 }
@@ -32,15 +47,23 @@ const OPEN_OUTCOME: Statement = {
   name: 'open-outcome',
   text: `SELECT p.id, p.tenant_id AS "tenantId", p.state, p.version, p.provider, p.lane, p.amount, p.currency,
     p.destination, p.destination_key_id, p.destination_digest, p.digest_key_id, p.provider_ref AS "providerRef",
-    s.generation, s.provider_key AS "providerKey",
+    p.reference, p.description, s.generation, s.provider_key AS "providerKey", s.capability_class AS "capabilityClass",
+    s.commit_target AS "commitTarget",
+    ${probeInMs('l')} AS "breakerProbeInMs",
+    (extract(epoch FROM s.key_valid_until - clock_timestamp()) * 1000)::double precision AS "keyValidInMs",
+    a."sentSinceMs", a."sinceFirstAmbiguousMs", a."firstToLastMs",
     (extract(epoch FROM p.next_action_at - clock_timestamp()) * 1000)::double precision AS "nextActionInMs",
-    (SELECT extract(epoch FROM clock_timestamp() - min(a.closed_at)) * 1000 FROM submission_attempt a
-      WHERE a.payment_id = p.id AND a.generation = s.generation AND a.evidence = 'ambiguous')::double precision
-      AS "sinceFirstAmbiguousMs",
     (SELECT extract(epoch FROM clock_timestamp() - t.at) * 1000 FROM payment_transition t
       WHERE t.payment_id = p.id AND t.seq = p.version)::double precision AS "sinceStateMs"
-  FROM payment p LEFT JOIN submission s ON s.payment_id = p.id
+  FROM payment p LEFT JOIN lane l ON l.lane = p.lane LEFT JOIN submission s ON s.payment_id = p.id
    AND s.generation = (SELECT max(generation) FROM submission g WHERE g.payment_id = p.id)
+  LEFT JOIN LATERAL (
+    SELECT (extract(epoch FROM min(b.call_started_at)) * 1000)::double precision AS "sentSinceMs",
+           (extract(epoch FROM clock_timestamp() - min(b.closed_at) FILTER (WHERE b.evidence = 'ambiguous')) * 1000
+             )::double precision AS "sinceFirstAmbiguousMs",
+           (extract(epoch FROM max(b.closed_at) - min(b.closed_at) FILTER (WHERE b.evidence = 'ambiguous')) * 1000
+             )::double precision AS "firstToLastMs"
+      FROM submission_attempt b WHERE b.payment_id = p.id AND b.generation = s.generation) a ON TRUE
   WHERE p.id = $1`,
 };
 
@@ -53,8 +76,8 @@ export async function readOpenOutcome(sql: Sql, paymentId: string): Promise<Open
 const FILE: Statement = {
   name: 'file-lookup',
   text: `INSERT INTO evidence (payment_id, tenant_id, generation, source, kind, code, provider_ref, status,
-      observed_amount, observed_currency)
-    VALUES ($1, $2, $3, 'lookup', $4, $5, $6, $7, $8, $9)`,
+      observed_amount, observed_currency, paths)
+    VALUES ($1, $2, $3, 'lookup', $4, $5, $6, $7, $8, $9, $10)`,
 };
 
 /** Files what a lookup answered. Every answer is a row of its own; repeats are kept. */
@@ -72,12 +95,28 @@ export async function fileLookup(sql: Sql, payment: OpenOutcome, answer: LookupA
     hit?.status ?? null,
     hit?.observed.amountMinor ?? null,
     hit?.observed.currency ?? null,
+    answer.kind === 'absent' ? answer.by : null,
   ]);
 }
 
+/** The rule by which evidence moves a payment, by the state in which its outcome is open. */
+const EVIDENCE_RULES: Partial<Record<PaymentState, TransitionId>> = {
+  unknown: 'T14',
+  submitted: 'T17',
+  needs_review: 'T20',
+};
+
+const CONTRADICTED: Statement = {
+  name: 'evidence-contradicted',
+  text: `SELECT EXISTS (SELECT 1 FROM evidence e WHERE e.payment_id = $1
+    AND e.kind IN ('found_other', 'found_many', 'key_mismatch')) AS contradicted`,
+};
+
 /**
- * Files the hit and moves by it in one transaction: T14 from unknown, T17 from submitted. A hit is
- * used only when the adapter found every money field equal.
+ * Files the hit and moves by it in one transaction: T14 from unknown, T17 from submitted, T20 from
+ * review, which closes the case (by trigger) and wakes the workflow. A hit is used only when every money field is
+ * equal. In review it decides nothing where another answer once contradicted it: people do.
+ * @returns lost, with the state found, also when people decide.
  */
 export async function settleByLookup(
   database: Database,
@@ -89,8 +128,15 @@ export async function settleByLookup(
 ): Promise<MoveResult> {
   return database.transaction(async (tx) => {
     await fileLookup(tx, payment, answer);
+    const rule = EVIDENCE_RULES[payment.state];
+    if (!rule) return { kind: 'lost', state: payment.state, version: payment.version };
+    const inReview = payment.state === 'needs_review';
+    if (inReview) {
+      const { rows } = await tx.query<{ contradicted: boolean }>(CONTRADICTED, [payment.id]);
+      if (rows[0]?.contradicted) return { kind: 'lost', state: payment.state, version: payment.version };
+    }
     return move(tx, {
-      rule: payment.state === 'unknown' ? 'T14' : 'T17',
+      rule,
       tenant: null,
       paymentId: payment.id,
       to,
@@ -98,7 +144,7 @@ export async function settleByLookup(
       detail: { source: 'lookup', code: answer.result.code },
       providerRef: answer.result.providerRef,
       nextActionInMs: to === 'submitted' ? nextPollMs : null,
-      announce: null,
+      announce: inReview ? 'wake' : null,
     });
   });
 }
@@ -111,14 +157,23 @@ const OPEN_CASE: Statement = {
 
 const PAUSE_LANE: Statement = {
   name: 'pause-lane-several-found',
-  text: `UPDATE lane SET paused = true, pause_reason = 'several_found', paused_at = clock_timestamp()
-    WHERE lane = $1 AND NOT paused`,
+  text: `UPDATE lane SET paused = true, pause_reason = 'several_found', paused_at = clock_timestamp(),
+      paused_by = $2 WHERE lane = $1 AND NOT paused`,
 };
+
+/**
+ * Pauses a lane whose account shows several objects under one reference: it may pay twice.
+ * @param actor who saw it. Twice: nothing.
+ */
+export async function pauseForSeveral(sql: Sql, lane: string, actor: string): Promise<void> {
+  await sql.query(PAUSE_LANE, [lane, actor]);
+}
 
 /**
  * T16: people decide. The case row, and the answer that led to it, join the move. Several objects
  * under one reference mean that the account may pay twice: its lane is paused, whoever moved the
  * payment.
+ * @param nextLookupMs when the provider is asked again while people decide; null: it cannot be asked.
  */
 export async function escalate(
   database: Database,
@@ -126,10 +181,11 @@ export async function escalate(
   reason: string,
   answer: LookupAnswer | null,
   actor: string,
+  nextLookupMs: number | null,
 ): Promise<MoveResult> {
   return database.transaction(async (tx) => {
     // The lane comes before the payment in every lock order.
-    if (answer?.kind === 'found_many') await tx.query(PAUSE_LANE, [payment.lane]);
+    if (answer?.kind === 'found_many') await pauseForSeveral(tx, payment.lane, actor);
     if (answer) await fileLookup(tx, payment, answer);
     const result = await move(tx, {
       rule: 'T16',
@@ -138,6 +194,7 @@ export async function escalate(
       from: ['submitted', 'unknown'],
       actor,
       detail: { code: reason },
+      nextActionInMs: nextLookupMs,
       announce: null,
     });
     if (result.kind === 'moved') await tx.query(OPEN_CASE, [payment.id, payment.tenantId, reason]);

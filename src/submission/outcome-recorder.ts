@@ -1,6 +1,7 @@
 import type { Sql } from '../persistence/database.js';
 import { pause } from '../platform/clock.js';
 import { Batcher } from './batcher.js';
+import { recordCreates } from './create.store.js';
 import {
   closeAbandoned,
   fileLateAnswer,
@@ -19,6 +20,8 @@ const RECORD_AGAIN_MS = 500;
 /** Writes what calls ended with, in batches, and opens or closes what follows. */
 export class OutcomeRecorder {
   private readonly records: Batcher<Outcome, Recorded>;
+  /** Two phases: what makes an object and moves nothing is recorded by rules of its own. */
+  private readonly creates: Batcher<Outcome, Recorded>;
   private readonly abandoned: Batcher<string, boolean>;
   private readonly again: Batcher<{ readonly lane: string; readonly id: string }, boolean>;
 
@@ -30,6 +33,7 @@ export class OutcomeRecorder {
   ) {
     const limits = { maxBatch: 200, maxRunning: 2 };
     this.records = new Batcher((outcomes) => recordOutcomes(sql, outcomes, ladderDivisor), limits);
+    this.creates = new Batcher((outcomes) => recordCreates(sql, outcomes), limits);
     this.abandoned = new Batcher(async (ids) => {
       const closed = new Set(await closeAbandoned(sql, ids, `worker:${lease.id}`));
       return ids.map((id) => closed.has(id));
@@ -45,7 +49,8 @@ export class OutcomeRecorder {
   async record(outcome: Outcome): Promise<Recorded> {
     for (let tries = 1; ; tries++) {
       try {
-        const recorded = await this.records.add(outcome);
+        const isCreate = outcome.capabilityClass === 'T' && outcome.phase === 'submit';
+        const recorded = await (isCreate ? this.creates : this.records).add(outcome);
         if (recorded.kind === 'recorded') this.tellMoved(recorded, outcome);
         else if (await fileLateAnswer(this.sql, outcome)) this.events.lateAnswer(outcome.paymentId);
         return recorded;
@@ -71,7 +76,12 @@ export class OutcomeRecorder {
 
   private tellMoved(recorded: Extract<Recorded, { kind: 'recorded' }>, outcome: Outcome): void {
     if (!recorded.sent) return;
-    const cause = recorded.state === 'needs_review' ? 'escalate' : 'record-outcome';
+    const cause =
+      recorded.next === 'commit'
+        ? 'resend'
+        : recorded.state === 'needs_review'
+          ? 'escalate'
+          : 'record-outcome';
     this.events.moved({ from: 'submitting', to: recorded.state, cause });
     if (recorded.state === 'needs_review') this.events.contradiction(outcome.paymentId);
   }
@@ -80,9 +90,9 @@ export class OutcomeRecorder {
     asked: readonly { readonly lane: string; readonly id: string }[],
   ): Promise<readonly boolean[]> {
     const ids = asked.map((a) => a.id);
-    const moved = new Set(await giveUpNotSent(this.sql, ids, `worker:${this.lease.id}`));
-    if (moved.size > 0)
-      this.events.moved({ from: 'submitting', to: 'failed', cause: 'record-outcome', count: moved.size });
+    const ended = await giveUpNotSent(this.sql, ids, `worker:${this.lease.id}`);
+    for (const to of ended.values()) this.events.moved({ from: 'submitting', to, cause: 'record-outcome' });
+    const moved = new Set(ended.keys());
     const lanes = new Set(asked.map((a) => a.lane));
     for (const lane of lanes) {
       const mine = asked.filter((a) => a.lane === lane && !moved.has(a.id)).map((a) => a.id);

@@ -1,10 +1,20 @@
 import { EVIDENCE_OF } from '../domain/provider-outcome.js';
 import type { PaymentState } from '../domain/payment-state.js';
-import { IN_FLIGHT_WAIT_MS, INQUIRY_LADDER_MS, retryDelayMs } from '../domain/submission-policy.js';
+import {
+  CLASS_RULES,
+  INQUIRY_LADDER_MS,
+  inFlightDelayMs,
+  retryDelayMs,
+  type CapabilityClass,
+} from '../domain/submission-policy.js';
+import { LANES_ARE_LOCKED, lockLanes, tellLanes } from '../lanes/lane-outcomes.js';
 import { moveCtes, stateIs } from '../payments/gate.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import type { ProviderResult } from '../providers/payment-provider.js';
 import { ABANDONED } from './submission.store.js';
+
+/** Evidence that the silence of a provider met every condition of the absence proof. */
+export const ABSENCE_PROVEN = 'absence_proven';
 
 /** What a call ended with, for the attempt that made it. */
 export interface Outcome {
@@ -12,16 +22,37 @@ export interface Outcome {
   readonly generation: number;
   readonly no: number;
   readonly owner: string;
+  readonly capabilityClass: CapabilityClass;
+  readonly phase: 'submit' | 'commit';
   readonly result: ProviderResult;
 }
 
 /**
  * Sticky ambiguity: after an ambiguous attempt of the same generation a refusal or a proven
  * non-call counts as ambiguous, since the first request may land after the second was refused;
- * only a marked replay of the stored first answer still counts as a refusal.
+ * only a marked replay of the stored first answer still counts as a refusal, or one after the
+ * absence of the first was proven.
  */
 const STICKY = `EXISTS (SELECT 1 FROM submission_attempt b WHERE b.payment_id = x.payment_id
-  AND b.generation = x.generation AND b.no < x.no AND b.evidence = 'ambiguous')`;
+  AND b.generation = x.generation AND b.no < x.no AND b.evidence = 'ambiguous'
+  AND NOT EXISTS (SELECT 1 FROM evidence e WHERE e.payment_id = b.payment_id AND e.generation = b.generation
+        AND e.kind = '${ABSENCE_PROVEN}' AND e.at > b.closed_at))`;
+
+/** An earlier generation without a written proof may still be executed: nothing definite fails the payment. */
+const EARLIER_IS_OPEN = `x.generation > 1 AND EXISTS (SELECT 1 FROM submission g WHERE g.payment_id = x.payment_id
+  AND g.generation < x.generation AND g.proof IS NULL)`;
+
+/**
+ * The next step of the inquiry ladder for what is ambiguous once more, counted from the generation's
+ * first ambiguous end: a resend does not start the ladder again. Null for the first one.
+ */
+const LADDER_GOES_ON = `CASE WHEN k.no > 1 AND k.class <> 'in_flight' AND k.verdict = 'ambiguous' THEN (
+  SELECT coalesce(min(f.at + step * interval '1 ms') FILTER (WHERE f.at + step * interval '1 ms' > clock_timestamp()),
+                  clock_timestamp() + k.wait_ms * interval '1 ms')
+    FROM (SELECT min(b.closed_at) AS at FROM submission_attempt b WHERE b.payment_id = k.payment_id
+             AND b.generation = k.generation AND b.no < k.no AND b.evidence = 'ambiguous') f
+    CROSS JOIN unnest($16::double precision[]) AS step
+   WHERE f.at IS NOT NULL) END`;
 
 /**
  * Closes attempts and moves their payments (T8, T9, T10, T13, T16) in one commit. Open is said as
@@ -35,24 +66,29 @@ const RECORD: Statement = {
   text: `WITH told AS (
   SELECT * FROM unnest($1::text[], $2::smallint[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::text[],
       $8::text[], $9::text[], $10::text[], $11::smallint[], $12::boolean[], $13::double precision[],
-      $14::bigint[], $15::text[])
+      $14::bigint[], $15::text[], $17::double precision[]) WITH ORDINALITY
     AS t (payment_id, generation, no, owner, class, evidence, status, code, provider_ref, request_id, http_status,
-          replayed, wait_ms, observed_amount, observed_currency)),
+          replayed, wait_ms, observed_amount, observed_currency, retry_after_ms, ord)),
+${lockLanes('told')},
 head AS (
-  SELECT p.id, p.amount, p.currency FROM payment p WHERE p.id = ANY ($1::text[]) AND ${stateIs('p', ['submitting'])}
+  SELECT p.id, p.amount, p.currency, p.lane FROM payment p
+   WHERE ${LANES_ARE_LOCKED} AND p.id = ANY ($1::text[]) AND ${stateIs('p', ['submitting'])}
    ORDER BY p.id FOR NO KEY UPDATE OF p),
 x AS (
-  SELECT t.*, t.evidence = 'accepted' AND (coalesce(t.observed_amount <> h.amount, false)
-                OR coalesce(t.observed_currency <> h.currency, false)) AS is_other_money
+  SELECT t.*, h.lane, t.evidence = 'accepted' AND (coalesce(t.observed_amount <> h.amount, false)
+                OR coalesce(t.observed_currency <> h.currency, false)) AS is_other_money,
+         -- What moves nothing is no success of the call that should have moved it.
+         t.evidence = 'accepted' AND coalesce(t.status = 'inert', false) AS is_inert
     FROM told t JOIN head h ON h.id = t.payment_id),
 judged AS (
   SELECT x.payment_id, x.generation, x.no, x.owner, x.status, x.provider_ref, x.request_id, x.http_status,
-         x.replayed, x.wait_ms, x.observed_amount, x.observed_currency,
-         CASE WHEN x.is_other_money THEN 'key_mismatch' ELSE x.class END AS class,
-         CASE WHEN x.is_other_money THEN 'other_money' ELSE x.code END AS code,
-         CASE WHEN x.is_other_money THEN 'ambiguous'
+         x.replayed, x.wait_ms, x.observed_amount, x.observed_currency, x.lane, x.retry_after_ms, x.ord,
+         CASE WHEN x.is_other_money THEN 'key_mismatch' WHEN x.is_inert THEN 'ambiguous' ELSE x.class END AS class,
+         CASE WHEN x.is_other_money THEN 'other_money' WHEN x.is_inert THEN 'still_inert' ELSE x.code END AS code,
+         CASE WHEN x.is_other_money OR x.is_inert THEN 'ambiguous'
               WHEN x.evidence = 'not_sent' AND ${STICKY} THEN 'ambiguous'
               WHEN x.evidence = 'refused' AND NOT x.replayed AND ${STICKY} THEN 'ambiguous'
+              WHEN x.evidence = 'refused' AND ${EARLIER_IS_OPEN} THEN 'ambiguous'
               ELSE x.evidence END AS verdict
     FROM x),
 closed AS (
@@ -82,8 +118,8 @@ c AS (
            'class', class, 'code', code, 'attempt', no)::text AS detail,
          CASE WHEN class = 'key_mismatch' OR verdict = 'refused'
                    OR (verdict = 'accepted' AND status = 'succeeded') THEN NULL
-              ELSE clock_timestamp() + wait_ms * interval '1 ms' END AS next_action_at
-    FROM closed WHERE verdict <> 'not_sent'),
+              ELSE coalesce(${LADDER_GOES_ON}, clock_timestamp() + wait_ms * interval '1 ms') END AS next_action_at
+    FROM closed k WHERE verdict <> 'not_sent'),
 ${moveCtes({
   candidates: 'c',
   from: ['submitting'],
@@ -105,10 +141,7 @@ ${moveCtes({
 waiting AS (
   UPDATE payment p SET next_action_at = clock_timestamp() + k.wait_ms * interval '1 ms'
     FROM closed k WHERE p.id = k.payment_id AND k.verdict = 'not_sent'),
-paused AS (
-  UPDATE lane SET paused = true, pause_reason = 'provider_refused_credential', paused_at = clock_timestamp()
-   WHERE NOT paused AND lane IN (
-     SELECT p.lane FROM closed k JOIN payment p ON p.id = k.payment_id WHERE k.class = 'config')),
+${tellLanes('closed')},
 noted_evidence AS (
   INSERT INTO evidence (payment_id, tenant_id, generation, attempt_no, source, kind, code, provider_ref, status,
       observed_amount, observed_currency)
@@ -130,20 +163,27 @@ export type Recorded =
       readonly state: PaymentState;
       readonly waitMs: number;
       readonly sent: boolean;
+      /** commit: the object was made, and the attempt to commit it is open. */
+      readonly next: 'commit' | null;
     }
   /** The attempt was closed by somebody else: the answer is evidence, never applied. */
   | { readonly kind: 'late' };
 
-function waitMs(outcome: Outcome, ladderDivisor: number): number {
-  const result = outcome.result;
+/** ms from the recording until the next step. Where nobody can be asked, people are called at once. */
+export function waitMs(outcome: Outcome, ladderDivisor: number): number {
+  const { result, no } = outcome;
+  const { looksUp, resends } = CLASS_RULES[outcome.capabilityClass];
   switch (EVIDENCE_OF[result.class]) {
     case 'not_sent':
-      return retryDelayMs(outcome.no, result.retryAfterMs);
+      return retryDelayMs(no, result.retryAfterMs);
     case 'accepted':
       return 30_000 / ladderDivisor;
     case 'refused':
     case 'ambiguous':
-      return result.class === 'in_flight' ? IN_FLIGHT_WAIT_MS : (INQUIRY_LADDER_MS[0] ?? 0) / ladderDivisor;
+      if (!looksUp && !resends) return 0;
+      return result.class === 'in_flight'
+        ? inFlightDelayMs(no, result.retryAfterMs)
+        : (INQUIRY_LADDER_MS[0] ?? 0) / ladderDivisor;
   }
 }
 
@@ -181,6 +221,8 @@ export async function recordOutcomes(
     outcomes.map((o) => waitMs(o, ladderDivisor)),
     results.map((r) => r.observed.amountMinor),
     results.map((r) => r.observed.currency),
+    INQUIRY_LADDER_MS.map((step) => step / ladderDivisor),
+    results.map((r) => r.retryAfterMs),
   ]);
   // By attempt: a late answer and the next attempt's may come in one batch.
   const keyOf = (id: string, generation: number, no: number): string => `${id}/${generation}/${no}`;
@@ -188,7 +230,13 @@ export async function recordOutcomes(
   return outcomes.map((o) => {
     const row = closed.get(keyOf(o.paymentId, o.generation, o.no));
     return row
-      ? { kind: 'recorded', state: row.state, waitMs: row.wait_ms, sent: row.verdict !== 'not_sent' }
+      ? {
+          kind: 'recorded',
+          state: row.state,
+          waitMs: row.wait_ms,
+          sent: row.verdict !== 'not_sent',
+          next: null,
+        }
       : { kind: 'late' };
   });
 }
@@ -230,7 +278,9 @@ export async function fileLateAnswer(sql: Sql, outcome: Outcome): Promise<boolea
 const ABANDON: Statement = {
   name: 'close-abandoned',
   text: `WITH target AS (
-  SELECT a.payment_id, a.generation, a.no FROM submission_attempt a
+  SELECT a.payment_id, a.generation, a.no,
+         CASE WHEN s.capability_class = 'T' AND a.phase = 'submit' THEN 'not_sent' ELSE 'ambiguous' END AS evidence
+    FROM submission_attempt a JOIN submission s ON s.payment_id = a.payment_id AND s.generation = a.generation
    WHERE a.closed_at IS NULL AND ($1::text[] IS NULL OR a.payment_id = ANY ($1::text[])) AND ${ABANDONED}
    ORDER BY a.payment_id LIMIT 200),
 head AS (
@@ -238,21 +288,26 @@ head AS (
    ORDER BY p.id FOR NO KEY UPDATE OF p SKIP LOCKED),
 closed AS (
   UPDATE submission_attempt a
-     SET closed_at = clock_timestamp(), result_class = 'ambiguous', evidence = 'ambiguous', code = 'abandoned'
+     SET closed_at = clock_timestamp(), result_class = 'ambiguous', evidence = t.evidence, code = 'abandoned'
     FROM target t JOIN head ON head.id = t.payment_id
    WHERE a.payment_id = t.payment_id AND a.generation = t.generation AND a.no = t.no AND a.closed_at IS NULL
      AND ${ABANDONED}
-  RETURNING a.payment_id, a.no, a.owner),
+  RETURNING a.payment_id, a.no, a.owner, a.evidence),
 c AS (
   SELECT payment_id AS id, 'unknown'::text AS to_state, 'record-outcome'::text AS cause, $2::text AS actor,
-         json_build_object('rule', 'T13', 'code', 'abandoned', 'attempt', no)::text AS detail FROM closed),
-${moveCtes({ candidates: 'c', from: ['submitting'], guard: 'TRUE', set: ', next_action_at = clock_timestamp()' })}
+         json_build_object('rule', 'T13', 'code', 'abandoned', 'attempt', no)::text AS detail
+    FROM closed WHERE evidence = 'ambiguous'),
+${moveCtes({ candidates: 'c', from: ['submitting'], guard: 'TRUE', set: ', next_action_at = clock_timestamp()' })},
+waiting AS (
+  UPDATE payment p SET next_action_at = clock_timestamp() FROM closed k
+   WHERE p.id = k.payment_id AND k.evidence = 'not_sent')
 SELECT id FROM moved`,
 };
 
 /**
  * Closes attempts whose owner's lease is over, or whose call is older than 60 s, as ambiguous
- * (T13); their first inquiry is due at once. At most 200 a call.
+ * (T13); their first inquiry is due at once. A create that moves nothing closes as not sent and may be
+ * repeated. At most 200 a call.
  * @param paymentIds only these; null: whichever there are.
  * @returns the ids that became unknown. Twice: the second call finds nothing.
  */

@@ -1,5 +1,6 @@
 import type { PaymentServices } from '../../activities/payment.activities.js';
-import type { Life } from '../providers/payment-provider.js';
+import { CALL_DEADLINE_MS } from '../domain/submission-policy.js';
+import type { Life, ProviderDescriptor } from '../providers/payment-provider.js';
 import type { Database } from '../persistence/database.js';
 import { ArmedAborted, ArmedPayments } from './armed-payments.js';
 import { ArmingService, type Providers, type SubmissionCipher } from './arming.service.js';
@@ -10,8 +11,12 @@ import { DatabaseClock } from './database-clock.js';
 import { DueGate } from './due-gate.js';
 import { DueTimer } from './due-timer.js';
 import { InquireService } from './inquire.service.js';
+import { AbsenceProver } from './absence-prover.js';
 import { OutcomeRecorder } from './outcome-recorder.js';
 import { PaymentCommandsService } from './payment-commands.service.js';
+import { ProviderCall } from './provider-call.js';
+import { ProviderLookup } from './provider-lookup.js';
+import { Resender } from './resender.js';
 import type { SubmissionEvents } from './submission-events.js';
 import { SubmitPaymentService } from './submit-payment.service.js';
 import { WorkerLease } from './worker-lease.js';
@@ -25,6 +30,11 @@ const DRAIN_AGAIN_MS = 500;
 const UNPUBLISHED_LIFE_MS = 15 * 60_000;
 const FOREVER_MS = 100 * 365 * 86_400_000;
 
+/** How long attempts of a generation may go on: where there is no key, no life of one ends it. */
+function attemptLifeMs({ idempotency }: ProviderDescriptor): number {
+  return idempotency.mode === 'none' ? FOREVER_MS : usableKeyLifeMs(idempotency.life, idempotency.marginMs);
+}
+
 /** How long a key of this life may be used again, in ms. */
 export function usableKeyLifeMs(life: Life, marginMs: number): number {
   if (life === 'forever') return FOREVER_MS;
@@ -37,6 +47,8 @@ export interface EngineParts {
   readonly cipher: SubmissionCipher;
   readonly events: SubmissionEvents;
   readonly ladderDivisor: number;
+  /** Rigs wait less for an answer; absent: CALL_DEADLINE_MS. */
+  readonly callDeadlineMs?: number;
 }
 
 /** Everything that runs inside one worker's memory, from an armed payment to its recorded outcome. */
@@ -47,6 +59,7 @@ export class SubmissionEngine {
   private readonly gate: DueGate;
   private readonly pacer: CompletionPacer;
   private draining: NodeJS.Timeout | null = null;
+  private readonly inquiry: InquireService;
   readonly services: PaymentServices;
 
   constructor(parts: EngineParts) {
@@ -64,19 +77,30 @@ export class SubmissionEngine {
     const claimer = new Claimer(database, this.lease, (name) => {
       const provider = providers.get(name);
       if (!provider) return 0;
-      const { life, marginMs } = provider.capabilities().idempotency;
-      return usableKeyLifeMs(life, marginMs);
+      return attemptLifeMs(provider.capabilities());
     });
     const recorder = new OutcomeRecorder(database, this.lease, events, parts.ladderDivisor);
+    const lookups = new ProviderLookup(cipher, events);
+    const deadlineMs = parts.callDeadlineMs ?? CALL_DEADLINE_MS;
+    const call = new ProviderCall(database, this.lease, providers, cipher, lookups, events, deadlineMs);
+    this.inquiry = new InquireService({
+      database,
+      lease: this.lease,
+      providers,
+      lookups,
+      resender: new Resender(database, this.lease, cipher, events),
+      absence: new AbsenceProver(database, this.lease, lookups, events, parts.ladderDivisor, deadlineMs),
+      events,
+      ladderDivisor: parts.ladderDivisor,
+    });
     this.services = {
       begin: new BeginSubmissionService(
         database, this.lease, this.armed, arming, timer, this.gate, this.pacer, events,
       ), // prettier-ignore
       submit: new SubmitPaymentService(
-        this.lease, this.clock, this.armed, arming, timer, this.gate, claimer, recorder, this.pacer, providers,
-        cipher, events,
+        this.clock, this.armed, arming, timer, this.gate, claimer, recorder, this.pacer, call, events,
       ), // prettier-ignore
-      inquiry: new InquireService(database, this.lease, providers, cipher, events, parts.ladderDivisor),
+      inquiry: this.inquiry,
       commands: new PaymentCommandsService(database, this.armed, arming, events),
       onFault: (operation, error) => {
         // Handing on is how a worker stops; it is nobody's fault.
@@ -89,6 +113,14 @@ export class SubmissionEngine {
   async start(): Promise<void> {
     await this.lease.start();
     await this.clock.start();
+  }
+
+  /**
+   * One lookup of a payment in review; see `InquireService.reviewLookup`.
+   * @throws faults of storage. Twice: one more lookup.
+   */
+  reviewLookup(paymentId: string): Promise<'settled' | 'filed' | 'not_asked'> {
+    return this.inquiry.reviewLookup({ paymentId });
   }
 
   /** Payments armed here, waiting in the gate, and results waiting to go back. */

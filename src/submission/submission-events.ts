@@ -15,7 +15,7 @@ export interface SubmissionEvents {
   callStarted(latenessMs: number): void;
   callEnded(of: {
     readonly provider: string;
-    readonly operation: 'submit' | 'lookup';
+    readonly operation: 'submit' | 'commit' | 'lookup' | 'cancel';
     readonly evidence: Evidence;
     readonly durationMs: number;
   }): void;

@@ -1,4 +1,6 @@
 import type { PaymentState } from '../domain/payment-state.js';
+import type { CapabilityClass } from '../domain/submission-policy.js';
+import { mayBeCalled } from '../lanes/lane-admission.js';
 import { stateIs } from '../payments/gate.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import { leaseAlive } from './worker-lease.js';
@@ -39,6 +41,13 @@ const STANDING: Statement = {
   FROM payment p LEFT JOIN submission_attempt a ON a.payment_id = p.id AND a.closed_at IS NULL
   WHERE p.id = ANY ($1::text[])`,
 };
+
+/**
+ * The provider kept an error under the attempt's key and repeats it: asking again under this key
+ * changes nothing. `a` is a closed attempt.
+ */
+export const STORED_ERROR = (a: string): string =>
+  `(${a}.http_status >= 500 AND ${a}.replayed AND ${a}.evidence = 'ambiguous')`;
 
 /** One read for many payments (primary key, and the one-open-attempt index). Unknown ids give null. */
 export async function readStandings(sql: Sql, ids: readonly string[]): Promise<readonly (Standing | null)[]> {
@@ -106,6 +115,13 @@ export interface Claim {
   readonly credentialId: string;
   readonly account: string;
   readonly baseUrl: string;
+  readonly capabilityClass: CapabilityClass;
+  /** submit: the request of the generation. commit: two phases, releases the commit target. */
+  readonly phase: 'submit' | 'commit';
+  /** The one object that may be committed; null until it was made. */
+  readonly commitTarget: string | null;
+  /** 2 when a stored error blocks the first commit's key. */
+  readonly commitTry: number;
   /** How long the provider remembers the key, less the margin, from the reading; ms. */
   readonly keyValidInMs: number;
   /** From the due time to the fence, ms on the database's clock. */
@@ -129,12 +145,12 @@ const CLAIM: Statement = {
    WHERE a.payment_id = ANY ($1::text[]) AND a.evidence IS NULL AND a.owner IS NULL
      AND ${stateIs('p', ['submitting'])} AND clock_timestamp() <= p.not_after
      AND (s.key_valid_until IS NULL OR clock_timestamp() < s.key_valid_until)
-     AND NOT l.paused AND ${leaseAlive('$2')}
+     AND ${mayBeCalled('l', 'a')} AND ${leaseAlive('$2')}
      FOR UPDATE OF a SKIP LOCKED),
 u AS (
   UPDATE submission_attempt a SET owner = $2, call_started_at = clock_timestamp()
     FROM c WHERE a.payment_id = c.payment_id AND a.generation = c.generation AND a.no = c.no
-  RETURNING a.payment_id, a.generation, a.no, a.call_started_at),
+  RETURNING a.payment_id, a.generation, a.no, a.phase, a.call_started_at),
 k AS (
   UPDATE submission s SET key_valid_until = u.call_started_at + $3::double precision * interval '1 ms'
     FROM u WHERE s.payment_id = u.payment_id AND s.generation = u.generation AND s.key_valid_until IS NULL)
@@ -142,6 +158,9 @@ SELECT u.payment_id AS "paymentId", p.tenant_id AS "tenantId", u.generation, u.n
   s.provider_key AS "providerKey", s.parameters, s.parameters_key_id AS "parametersKeyId",
   s.parameters_sha256 AS "parametersSha256", s.adapter, s.adapter_version AS "adapterVersion",
   s.api_version AS "apiVersion", s.credential_id AS "credentialId", s.account, s.base_url AS "baseUrl",
+  s.capability_class AS "capabilityClass", u.phase, s.commit_target AS "commitTarget",
+  CASE WHEN u.phase = 'commit' AND EXISTS (SELECT 1 FROM submission_attempt b WHERE b.payment_id = u.payment_id
+         AND b.generation = u.generation AND b.phase = 'commit' AND ${STORED_ERROR('b')}) THEN 2 ELSE 1 END AS "commitTry",
   (CASE WHEN s.key_valid_until IS NULL THEN $3::double precision
         ELSE extract(epoch FROM s.key_valid_until - clock_timestamp()) * 1000 END)::double precision AS "keyValidInMs",
   (extract(epoch FROM u.call_started_at - p.execute_at) * 1000)::double precision AS "latenessMs"
@@ -151,7 +170,7 @@ FROM u JOIN payment p ON p.id = u.payment_id
 
 /**
  * Claims what can be claimed of `paymentIds` for `worker`. An id that the answer lacks was not
- * claimable: taken, closed, past its deadline or key life, lane paused, or our lease is over.
+ * claimable: taken, closed, past its deadline or key life, its lane closed, or our lease is over.
  * @param keyLifeMs life of a provider key less its margin, from its first use.
  */
 export async function claimAttempts(

@@ -1,11 +1,10 @@
 import { EVIDENCE_OF } from '../domain/provider-outcome.js';
 import { isFinal, type PaymentState } from '../domain/payment-state.js';
-import { CALL_DEADLINE_MS } from '../domain/submission-policy.js';
 import type { ArmedPayment, FinalState, SubmitPaymentAnswer } from '../../workflows/contract.js';
 import { monotonicMs, pause } from '../platform/clock.js';
-import { notSent, type ProviderResult } from '../providers/payment-provider.js';
+import type { ProviderResult } from '../providers/payment-provider.js';
 import type { ArmedEntry, ArmedPayments } from './armed-payments.js';
-import { notDue, type ArmingService, type Providers, type SubmissionCipher } from './arming.service.js';
+import { notDue, type ArmingService } from './arming.service.js';
 import { beforeDue, UnknownPayment } from './begin-submission.service.js';
 import type { Claimer } from './claimer.js';
 import type { CompletionPacer } from './completion-pacer.js';
@@ -13,10 +12,11 @@ import type { DatabaseClock } from './database-clock.js';
 import type { DueGate } from './due-gate.js';
 import type { DueTimer } from './due-timer.js';
 import type { LaneCalls } from './lane-calls.js';
+import type { Recorded } from './outcome.store.js';
 import type { OutcomeRecorder } from './outcome-recorder.js';
+import type { ProviderCall } from './provider-call.js';
 import type { SubmissionEvents } from './submission-events.js';
 import type { Claim, Standing } from './submission.store.js';
-import type { WorkerLease } from './worker-lease.js';
 
 const LOOK_MS = 25;
 const LOOK_LATE_MS = 250;
@@ -33,7 +33,6 @@ const isPaced = (answer: SubmitPaymentAnswer): boolean => answer.kind === 'stopp
 /** One provider call for a claimed attempt. */
 export class SubmitPaymentService {
   constructor(
-    private readonly lease: WorkerLease,
     private readonly clock: DatabaseClock,
     private readonly armed: ArmedPayments,
     private readonly arming: ArmingService,
@@ -42,8 +41,7 @@ export class SubmitPaymentService {
     private readonly claimer: Claimer,
     private readonly recorder: OutcomeRecorder,
     private readonly pacer: CompletionPacer,
-    private readonly providers: Providers,
-    private readonly cipher: SubmissionCipher,
+    private readonly providerCall: ProviderCall,
     private readonly events: SubmissionEvents,
   ) {}
 
@@ -129,8 +127,10 @@ export class SubmitPaymentService {
       calls.free();
     }
     if (claim && result) {
-      const state = await this.record(claim, result);
-      if (state) return this.answerFor(state.state, state.waitMs);
+      const recorded = await this.record(claim, result);
+      // Two phases: what was just made is committed at once.
+      if (recorded?.next === 'commit') return this.tryOnce(entry, provider, calls, since);
+      if (recorded) return this.answerFor(recorded.state, recorded.waitMs);
     }
     const standing = await this.arming.standing(entry.paymentId);
     if (!standing) throw new UnknownPayment(entry.paymentId);
@@ -146,13 +146,13 @@ export class SubmitPaymentService {
     entry.firing++;
     let result: ProviderResult;
     try {
-      result = await this.submit(claim, sinceClaim);
+      result = await this.providerCall.make(claim, sinceClaim);
     } finally {
       entry.firing--;
     }
     this.events.callEnded({
       provider: claim.provider,
-      operation: 'submit',
+      operation: claim.phase,
       evidence: EVIDENCE_OF[result.class],
       durationMs: monotonicMs() - sinceClaim,
     });
@@ -163,53 +163,17 @@ export class SubmitPaymentService {
   private async record(
     claim: Claim,
     result: ProviderResult,
-  ): Promise<{ state: PaymentState; waitMs: number } | null> {
+  ): Promise<Extract<Recorded, { kind: 'recorded' }> | null> {
     const recorded = await this.recorder.record({
       paymentId: claim.paymentId,
       generation: claim.generation,
       no: claim.no,
       owner: claim.owner,
+      capabilityClass: claim.capabilityClass,
+      phase: claim.phase,
       result,
     });
-    return recorded.kind === 'recorded' ? { state: recorded.state, waitMs: recorded.waitMs } : null;
-  }
-
-  private async submit(claim: Claim, sinceClaim: number): Promise<ProviderResult> {
-    const provider = this.providers.get(claim.provider);
-    if (!provider) return notSent('provider_unknown');
-    let parameters: string;
-    try {
-      parameters = this.cipher.openParameters({
-        tenantId: claim.tenantId,
-        paymentId: claim.paymentId,
-        keyId: claim.parametersKeyId,
-        ciphertext: claim.parameters,
-        sha256: claim.parametersSha256,
-      });
-    } catch {
-      return notSent('parameters_unreadable');
-    }
-    const prepared = {
-      parameters,
-      parametersSha256: claim.parametersSha256.toString('hex'),
-      adapter: claim.adapter,
-      adapterVersion: claim.adapterVersion,
-      apiVersion: claim.apiVersion,
-      credentialId: claim.credentialId,
-      account: claim.account,
-      baseUrl: claim.baseUrl,
-    };
-    return provider.submit(prepared, {
-      paymentId: claim.paymentId,
-      generation: claim.generation,
-      attempt: claim.no,
-      providerKey: claim.providerKey,
-      commitTry: 1,
-      deadlineMs: CALL_DEADLINE_MS,
-      mayWrite: () =>
-        this.lease.isHeldBy(claim.owner) &&
-        monotonicMs() - sinceClaim < Math.min(claim.keyValidInMs, CALL_DEADLINE_MS),
-    });
+    return recorded.kind === 'recorded' ? recorded : null;
   }
 
   private answerFor(state: PaymentState, waitMs: number): SubmitPaymentAnswer | null {

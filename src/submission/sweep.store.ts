@@ -1,4 +1,5 @@
 import { TARGET_COLUMNS, type OutboxRow } from '../outbox/outbox.store.js';
+import { isPassable, mayBeCalled } from '../lanes/lane-admission.js';
 import { GUARDS, moveCtes } from '../payments/gate.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import { leaseAlive } from './worker-lease.js';
@@ -32,7 +33,7 @@ export async function expirePayments(sql: Sql): Promise<readonly ('scheduled' | 
 
 /**
  * Unclaimed attempts that must not be called any more: past the deadline or the key's life, or
- * their lane is paused. Nothing was sent under them; a sticky ambiguity makes it T13.
+ * their lane was closed meanwhile. Nothing was sent under them; a sticky ambiguity makes it T13.
  */
 const CLOSE_UNCLAIMED: Statement = {
   name: 'sweep-close-unclaimed',
@@ -45,7 +46,7 @@ const CLOSE_UNCLAIMED: Statement = {
     JOIN lane l ON l.lane = p.lane
     JOIN submission s ON s.payment_id = a.payment_id AND s.generation = a.generation
    WHERE a.closed_at IS NULL AND a.owner IS NULL
-     AND (clock_timestamp() > p.not_after OR s.key_valid_until <= clock_timestamp() OR l.paused)
+     AND (clock_timestamp() > p.not_after OR s.key_valid_until <= clock_timestamp() OR NOT ${mayBeCalled('l', 'a')})
    ORDER BY p.id LIMIT 200 FOR NO KEY UPDATE OF p SKIP LOCKED),
 closed AS (
   UPDATE submission_attempt a
@@ -79,7 +80,7 @@ const NO_OPEN = `NOT EXISTS (SELECT 1 FROM submission_attempt a WHERE a.payment_
 
 /**
  * Scheduled payments that nobody holds although they are due, and started ones that nobody works
- * on. What waits for a paused lane is left out until its deadline: woken for nothing, it would take
+ * on. What waits for a closed lane is left out until its deadline: woken for nothing, it would take
  * the places of those that can go.
  */
 const OVERDUE: Statement = {
@@ -89,12 +90,12 @@ const OVERDUE: Statement = {
    WHERE p.last_woken_at > clock_timestamp() - ${OUTSTANDING} AND p.state IN ('scheduled', 'submitting')),
 due AS (
   SELECT p.id, p.execute_at FROM payment p JOIN lane l ON l.lane = p.lane
-   WHERE p.state = 'scheduled' AND p.execute_at < clock_timestamp() - interval '2 seconds' AND NOT l.paused
+   WHERE p.state = 'scheduled' AND p.execute_at < clock_timestamp() - interval '2 seconds' AND ${isPassable('l')}
      AND (p.wake_after IS NULL OR p.wake_after < clock_timestamp())
      AND (p.armed_by IS NULL OR NOT ${leaseAlive('p.armed_by')}) AND ${RESTED}
   UNION ALL
   SELECT p.id, p.execute_at FROM payment p JOIN lane l ON l.lane = p.lane
-   WHERE p.state = 'submitting' AND ${RESTED} AND (NOT l.paused OR p.not_after < clock_timestamp())
+   WHERE p.state = 'submitting' AND ${RESTED} AND (${isPassable('l')} OR p.not_after < clock_timestamp())
      AND (EXISTS (SELECT 1 FROM submission_attempt a WHERE a.payment_id = p.id AND a.closed_at IS NULL
                     AND a.owner IS NULL AND a.opened_at < clock_timestamp() - interval '2 seconds')
        OR (p.next_action_at < clock_timestamp() - interval '30 seconds' AND ${NO_OPEN}))

@@ -118,8 +118,8 @@ export class Sweep {
       }
       const unsent = await closeUnclaimed(tx);
       if (unsent.length > 0) {
-        const failed = await giveUpNotSent(tx, unsent, 'sweep');
-        this.events.moved({ from: 'submitting', to: 'failed', cause: 'record-outcome', count: failed.size });
+        for (const to of (await giveUpNotSent(tx, unsent, 'sweep')).values())
+          this.events.moved({ from: 'submitting', to, cause: 'record-outcome' });
       }
       const overdue = await takeOverdue(tx, WAKES_PER_TICK, WAKES_OUTSTANDING);
       const unasked = await takeUnasked(tx, INQUIRIES_PER_TICK + unknown.length, unknown);

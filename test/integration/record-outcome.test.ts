@@ -8,7 +8,14 @@ import { OutcomeRecorder } from '../../src/submission/outcome-recorder.js';
 import { closeAbandoned, recordOutcomes, type Outcome } from '../../src/submission/outcome.store.js';
 import type { WorkerLease } from '../../src/submission/worker-lease.js';
 import { EngineRig, live, type TestEngine } from '../support/engine.js';
-import { claimAttempt, closeAttempt, openAttempt, paymentIn, step } from '../support/payment-states.js';
+import {
+  addEvidence,
+  claimAttempt,
+  closeAttempt,
+  openAttempt,
+  paymentIn,
+  step,
+} from '../support/payment-states.js';
 import { RecordedEvents } from '../support/recorded-events.js';
 import { resultOf } from '../support/results.js';
 
@@ -48,6 +55,8 @@ const outcome = ({ id, no, owner }: Called, result: ProviderResult): Outcome => 
   generation: 1,
   no,
   owner,
+  capabilityClass: 'A',
+  phase: 'submit',
   result,
 });
 
@@ -82,7 +91,8 @@ describe('the answer of a first attempt', () => {
   it.each(table)(
     'that is %s leads to its state and closes the attempt',
     async (_, result, state, evidence, rule) => {
-      const attempt = await called();
+      // A lane of its own: one that was throttled waits.
+      const attempt = await called([], await rig.addLane({}));
       expect(await record(attempt, result)).toMatchObject({ kind: 'recorded', state });
       expect(await rig.state(attempt.id)).toBe(state);
       expect(await rig.attempts(attempt.id)).toMatchObject([
@@ -108,7 +118,7 @@ describe('the answer of a first attempt', () => {
     ['key_mismatch', {}, null],
   ];
   it.each(waits)('of class %s %o plans the next step in %s ms', async (of, members, ms) => {
-    const attempt = await called();
+    const attempt = await called([], await rig.addLane({}));
     await record(attempt, resultOf(of, members));
     const next = await nextActionInMs(attempt.id);
     if (ms === null) expect(next).toBeNull();
@@ -164,7 +174,7 @@ describe('after an ambiguous attempt of the same generation', () => {
     ['a marked replay of the stored answer succeeds', resultOf('accepted', { replayed: true }), 'succeeded', 'accepted'],
   ]; // prettier-ignore
   it.each(table)('%s, and keeps its class beside it', async (_, result, state, evidence) => {
-    const attempt = await called(['ambiguous']);
+    const attempt = await called(['ambiguous'], await rig.addLane({}));
     expect(await record(attempt, result)).toMatchObject({ kind: 'recorded', state });
     expect(await rig.state(attempt.id)).toBe(state);
     const attempts = await rig.attempts(attempt.id);
@@ -230,6 +240,61 @@ describe('recording', () => {
       expect(recorded[i]?.kind).toBe(abandoned.has(id) ? 'late' : 'recorded');
       expect(await rig.state(id)).toBe(abandoned.has(id) ? 'unknown' : 'succeeded');
     }
+  });
+});
+
+/** As the owner: a closed attempt keeps its time. */
+const endedAgo = (id: string, no: number, seconds: number) =>
+  rig.plant(`ALTER TABLE submission_attempt DISABLE TRIGGER ALL;
+    UPDATE submission_attempt SET closed_at = clock_timestamp() - interval '${seconds} s'
+     WHERE payment_id = '${id}' AND no = ${no}; ALTER TABLE submission_attempt ENABLE TRIGGER ALL`);
+
+describe('the answer of an attempt after an ambiguous one', () => {
+  it.each([
+    [20, 40_000],
+    [100, 80_000],
+    [3, 2_000],
+  ])('goes on with the ladder of the first, %s s old: a resend does not start it again', async (age, ms) => {
+    const second = await called(['ambiguous']);
+    await endedAgo(second.id, 1, age);
+    await record(second, resultOf('ambiguous'));
+    const next = await nextActionInMs(second.id);
+    expect(next).toBeLessThanOrEqual(ms);
+    expect(next).toBeGreaterThan(ms - 900);
+  });
+
+  it('that is refused is definite once the absence of the first was proven (rule 6)', async () => {
+    const sticky = await called(['ambiguous']);
+    await addEvidence(rig.db.database, sticky.id, { source: 'lookup', kind: 'absent' });
+    expect(await record(sticky, resultOf('rejected'))).toMatchObject({ state: 'unknown' });
+    const proven = await called(['ambiguous']);
+    await addEvidence(rig.db.database, proven.id, { source: 'lookup', kind: 'absence_proven' });
+    expect(await record(proven, resultOf('rejected'))).toMatchObject({ state: 'failed' });
+  });
+
+  it('waits longer each time the key is still busy, 2 s doubling to 30 s', async () => {
+    const second = await called(['ambiguous']);
+    await record(second, resultOf('in_flight', { httpStatus: 409 }));
+    const next = await nextActionInMs(second.id);
+    expect(next).toBeLessThanOrEqual(4_000);
+    expect(next).toBeGreaterThan(3_100);
+  });
+});
+
+describe('an answer where nobody can be asked', () => {
+  it('calls people at once: the first step is due now (class D)', async () => {
+    const attempt = await called();
+    const told = { ...outcome(attempt, resultOf('ambiguous')), capabilityClass: 'D' } as const;
+    await recordOutcomes(rig.db.database, [told], 1);
+    expect(await nextActionInMs(attempt.id)).toBeLessThanOrEqual(0);
+  });
+
+  it('accepted as an object that moves nothing is no success', async () => {
+    const attempt = await called();
+    expect(await record(attempt, resultOf('accepted', { status: 'inert' }))).toMatchObject({
+      state: 'unknown',
+    });
+    expect(await rig.attempts(attempt.id)).toMatchObject([{ evidence: 'ambiguous', code: 'still_inert' }]);
   });
 });
 

@@ -1,14 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MAX_ATTEMPTS, MAX_UNSENT_ATTEMPTS } from '../../src/domain/submission-policy.js';
 import { recordOutcomes } from '../../src/submission/outcome.store.js';
-import { giveUpNotSent, resendUnknown, retryNotSent } from '../../src/submission/resend.store.js';
-import { claimAttempts } from '../../src/submission/submission.store.js';
+import {
+  giveUpNotSent,
+  resendUnknown,
+  retryNotSent,
+  type ResendBy,
+} from '../../src/submission/resend.store.js';
 import { EngineRig, live, type PaySeed, type TestEngine } from '../support/engine.js';
 import {
   addEvidence,
   claimAttempt,
   closeAttempt,
   openAttempt,
+  openGeneration,
   paymentIn,
   seedWorker,
 } from '../support/payment-states.js';
@@ -25,6 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => rig.stop());
 
+const CLASS_A = { capabilityClass: 'A', phase: 'submit' } as const;
 const KEY_LIVES = `UPDATE submission SET key_valid_until = clock_timestamp() + interval '1 hour' WHERE payment_id = $1`;
 
 /** An unknown payment whose last attempt was looked up since and found absent: all of rule 7 holds. */
@@ -35,14 +41,28 @@ async function resendable(seed: PaySeed = {}): Promise<string> {
   return id;
 }
 
-const resend = (id: string, options: { lane?: string; by?: string; withoutLookup?: boolean } = {}) =>
-  resendUnknown(
-    rig.db.database,
-    options.lane ?? rig.lane,
-    options.by ?? worker,
-    id,
-    options.withoutLookup ?? false,
-  );
+/** The adapter as it was when the generation opened. */
+const SAME: ResendBy = {
+  capabilityClass: 'A',
+  adapter: 'simulated',
+  apiVersion: '1',
+  account: 'test',
+  baseUrl: 'http://127.0.0.1',
+  credentialId: null,
+  readsAreStrong: true,
+};
+
+const resend = (id: string, options: { lane?: string; by?: string; now?: Partial<ResendBy> } = {}) =>
+  resendUnknown(rig.db.database, options.lane ?? rig.lane, options.by ?? worker, id, {
+    ...SAME,
+    ...options.now,
+  });
+
+/** As the owner: the class of a generation is written once. */
+const plantClass = (id: string, capability: string, target: string | null = null) =>
+  rig.plant(`ALTER TABLE submission DISABLE TRIGGER ALL;
+    UPDATE submission SET capability_class = '${capability}', commit_target = ${target === null ? 'NULL' : `'${target}'`}
+     WHERE payment_id = '${id}'; ALTER TABLE submission ENABLE TRIGGER ALL`);
 
 const run = (text: string) => async (id: string) => void (await rig.db.query(text, [id]));
 const evidence = (source: 'lookup' | 'late_answer', kind: string) => (id: string) =>
@@ -118,7 +138,7 @@ describe('a resend of an unknown payment (T15)', () => {
     await claimAttempt(rig.db.database, id, worker);
     await recordOutcomes(
       rig.db.database,
-      [{ paymentId: id, generation: 1, no: 2, owner: worker, result: resultOf('ambiguous') }],
+      [{ ...CLASS_A, paymentId: id, generation: 1, no: 2, owner: worker, result: resultOf('ambiguous') }],
       1,
     );
     expect(await rig.state(id)).toBe('unknown');
@@ -133,7 +153,78 @@ describe('a resend of an unknown payment (T15)', () => {
     const id = await paymentIn('unknown', rig.db.database, { tenant: rig.tenant, lane: rig.lane });
     await rig.db.query(KEY_LIVES, [id]);
     await expectRefused(id);
-    expect(await resend(id, { withoutLookup: true })).toBe(true);
+    await plantClass(id, 'B');
+    expect(await resend(id, { now: { capabilityClass: 'B' } })).toBe(true);
+  });
+
+  it.each(['C', 'D'] as const)(
+    'is refused in class %s, whatever was found absent',
+    async (capabilityClass) => {
+      const id = await resendable();
+      await plantClass(id, capabilityClass);
+      await expectRefused(id, { now: { capabilityClass } });
+    },
+  );
+
+  it.each([
+    ['class', { capabilityClass: 'B' }],
+    ['adapter', { adapter: 'other' }],
+    ['interface', { apiVersion: '2' }],
+    ['account', { account: 'other' }],
+    ['address', { baseUrl: 'http://127.0.0.2' }],
+    ['credential, where keys belong to one', { credentialId: 'other' }],
+  ] as const)(
+    'is refused when the %s is another than when the generation opened (rule 5)',
+    async (_, now) => {
+      await expectRefused(await resendable(), { now });
+    },
+  );
+
+  describe('of two phases', () => {
+    const read = (id: string, status: string | null, ref = 'po_target', kind = 'found') =>
+      rig.db.query(
+        `INSERT INTO evidence (payment_id, tenant_id, generation, source, kind, status, provider_ref)
+         SELECT id, tenant_id, 1, 'lookup', $2, $3, $4 FROM payment WHERE id = $1`,
+        [id, kind, status, ref],
+      );
+    const now = { capabilityClass: 'T' } as const;
+    const committing = async (): Promise<string> => {
+      const id = await resendable();
+      await plantClass(id, 'T', `po_target_${id}`);
+      await rig.db.query(`UPDATE payment SET provider_ref = 'po_target_' || id WHERE id = $1`, [id]);
+      return id;
+    };
+    const target = (id: string): string => `po_target_${id}`;
+
+    it('opens another commit when a read by id since the last attempt shows the object inert', async () => {
+      const id = await committing();
+      await read(id, 'inert', target(id));
+      expect(await resend(id, { now })).toBe(true);
+      expect((await rig.attempts(id)).at(-1)).toMatchObject({ phase: 'commit', closed: false });
+    });
+
+    it('is refused without that read, or when it showed another object, or something newer', async () => {
+      await expectRefused(await committing(), { now });
+      const other = await committing();
+      await read(other, 'inert', 'po_other');
+      await expectRefused(other, { now });
+      const absent = await committing();
+      await read(absent, 'inert', target(absent));
+      await read(absent, null, target(absent), 'absent');
+      await expectRefused(absent, { now });
+      for (const status of ['pending', 'succeeded', 'failed']) {
+        const released = await committing();
+        await read(released, status, target(released));
+        await read(released, 'inert', target(released));
+        await expectRefused(released, { now });
+      }
+    });
+
+    it('is refused where reads are not strong', async () => {
+      const id = await committing();
+      await read(id, 'inert', target(id));
+      await expectRefused(id, { now: { ...now, readsAreStrong: false } });
+    });
   });
 
   it('is refused past not_after', async () => {
@@ -180,6 +271,12 @@ const retry = async (id: string, lane = rig.lane, by = worker): Promise<boolean>
 const giveUp = async (id: string): Promise<boolean> =>
   (await giveUpNotSent(rig.db.database, [id], 'sweep')).has(id);
 
+/** After the first attempt as many more as a payment may have, none of which left. */
+const ALL_USED = `INSERT INTO submission_attempt (payment_id, generation, no, owner, call_started_at, closed_at,
+    result_class, evidence)
+  SELECT $1, 1, n, 'gone', clock_timestamp(), clock_timestamp(), 'not_sent', 'not_sent'
+    FROM generate_series(2, ${MAX_UNSENT_ATTEMPTS}) n`;
+
 describe('a retry of what was proven not sent (T11)', () => {
   it('opens the next attempt under the same key, takes a token, and twice opens one', async () => {
     const id = await unsent();
@@ -202,7 +299,7 @@ describe('a retry of what was proven not sent (T11)', () => {
     ['its wait is not over', run(`UPDATE payment SET next_action_at = clock_timestamp() + interval '1 minute' WHERE id = $1`)],
     ['the life of the key is over (DC-02)', run(`UPDATE submission SET key_valid_until = clock_timestamp() WHERE payment_id = $1`)],
     ['an attempt is open', (id) => openAttempt(rig.db.database, id, 2)],
-    ['all its attempts were made', plantAttempt(`UPDATE submission_attempt SET no = ${MAX_UNSENT_ATTEMPTS} WHERE payment_id = $1`)],
+    ['all its attempts were made', plantAttempt(ALL_USED)],
     ['it is unknown', (id) => rig.plant(`UPDATE payment SET state = 'unknown' WHERE id = '${id}'`)],
   ]; // prettier-ignore
   it.each(broken)('is refused when %s', async (_, breakIt) => {
@@ -244,43 +341,50 @@ describe('giving up what was proven not sent (T12)', () => {
     expect(await giveUp(id)).toBe(true);
   });
 
-  it('does not fail a payment after ten attempts that never reached the provider: an outage makes it late', async () => {
-    const payment = await rig.pay();
-    await one.services.begin.beginSubmission({ paymentId: payment.id, lane: payment.lane, version: 1 });
-    for (let no = 1; no <= MAX_ATTEMPTS; no++) {
-      expect(await giveUp(payment.id)).toBe(false);
-      expect((await claimAttempts(rig.db.database, [payment.id], worker, 60_000)).get(payment.id)?.no).toBe(
-        no,
-      );
-      await recordOutcomes(
-        rig.db.database,
-        [{ paymentId: payment.id, generation: 1, no, owner: worker, result: resultOf('not_sent') }],
-        1,
-      );
-      await rig.makeDue(payment);
-      expect(await retry(payment.id)).toBe(true);
-    }
-    expect(await giveUp(payment.id)).toBe(false);
-    expect(await rig.state(payment.id)).toBe('submitting');
-    expect(await rig.simulator.requests(payment.id)).toEqual([]);
-    expect(await rig.breachesOf(payment.id)).toEqual([]);
+  it.each([
+    ['probes of their lane', `is_probe = true`],
+    ['throttled', `result_class = 'throttled'`],
+    ['refused for our credential', `result_class = 'config'`],
+    ['closed before anybody claimed them', `owner = NULL, call_started_at = NULL`],
+  ])('does not count attempts that were %s: an outage makes a payment late', async (_what, change) => {
+    const id = await unsent();
+    await plantAttempt(ALL_USED)(id);
+    await plantAttempt(`UPDATE submission_attempt SET ${change} WHERE payment_id = $1 AND no > 1`)(id);
+    expect(await giveUp(id)).toBe(false);
+    expect(await retry(id)).toBe(true);
   });
 
-  it('fails the payment when the last of its many attempts was proven not sent', async () => {
+  it('fails the payment when the last of its ten attempts was proven not sent', async () => {
     const id = await unsent();
-    await plantAttempt(`UPDATE submission_attempt SET no = ${MAX_UNSENT_ATTEMPTS} WHERE payment_id = $1`)(id);
+    await plantAttempt(ALL_USED)(id);
     expect(await giveUp(id)).toBe(true);
     expect(await rig.state(id)).toBe('failed');
   });
 
-  it('never fails a payment one of whose attempts was ambiguous, or accepted', async () => {
-    for (const before of ['ambiguous', 'accepted']) {
-      const id = await unsent();
-      await plantAttempt(`UPDATE submission_attempt SET evidence = '${before}' WHERE payment_id = $1`)(id);
-      await run(`UPDATE submission SET key_valid_until = clock_timestamp() WHERE payment_id = $1`)(id);
-      expect(await giveUp(id)).toBe(false);
-      expect(await rig.state(id)).toBe('submitting');
-    }
+  it('never fails a payment one of whose attempts was accepted', async () => {
+    const id = await unsent();
+    await plantAttempt(`UPDATE submission_attempt SET evidence = 'accepted' WHERE payment_id = $1`)(id);
+    await run(`UPDATE submission SET key_valid_until = clock_timestamp() WHERE payment_id = $1`)(id);
+    expect(await giveUp(id)).toBe(false);
+    expect(await rig.state(id)).toBe('submitting');
+  });
+
+  it('leaves a payment unknown one of whose attempts was ambiguous, though it was sent again since (T13)', async () => {
+    const id = await unsent();
+    await plantAttempt(`UPDATE submission_attempt SET evidence = 'ambiguous' WHERE payment_id = $1`)(id);
+    expect(await giveUp(id)).toBe(false);
+    await run(`UPDATE submission SET key_valid_until = clock_timestamp() WHERE payment_id = $1`)(id);
+    expect(await giveUp(id)).toBe(true);
+    expect(await rig.state(id)).toBe('unknown');
+    expect((await rig.rules(id)).at(-1)).toBe('T13');
+  });
+
+  it('opens the first attempt of a generation that two people opened', async () => {
+    const id = await unsent();
+    await run(`UPDATE submission SET proof = 'resolution test' WHERE payment_id = $1`)(id);
+    await openGeneration(rig.db.database, id, 2);
+    expect(await retry(id)).toBe(true);
+    expect((await rig.attempts(id)).at(-1)).toMatchObject({ generation: 2, no: 1, closed: false });
   });
 
   it('never fails a payment with an open attempt', async () => {

@@ -38,6 +38,8 @@ export interface EngineOptions {
   /** Runs inquiries that many times faster; default 1,000: the ladder ends after 840 ms. */
   readonly ladderDivisor?: number;
   readonly provider?: Partial<SimulatedProviderOptions>;
+  /** A shorter deadline than the worker's, for the call and for what counts as landed. */
+  readonly callDeadlineMs?: number;
   readonly poolSize?: number;
   /** Another way to the database, through a proxy. */
   readonly url?: string;
@@ -55,6 +57,7 @@ export interface PaySeed extends Partial<PaymentSeed> {
 export interface Attempt {
   readonly generation: number;
   readonly no: number;
+  readonly phase: 'submit' | 'commit';
   readonly owner: string | null;
   readonly called: boolean;
   readonly closed: boolean;
@@ -91,7 +94,8 @@ export class EngineRig {
     const provider = new TappedProvider(
       new SimulatedProvider({
         baseUrl: this.simulator.url,
-        apiKey: this.simulator.apiKeys.A,
+        apiKey: this.simulator.apiKeys[options.provider?.profile ?? 'A'],
+        name: 'simulated',
         ...options.provider,
       }),
     );
@@ -107,6 +111,7 @@ export class EngineRig {
       },
       events: events.sink,
       ladderDivisor: options.ladderDivisor ?? 1_000,
+      ...(options.callDeadlineMs === undefined ? {} : { callDeadlineMs: options.callDeadlineMs }),
     });
     await engine.start();
     const made = { engine, services: engine.services, database, provider, events };
@@ -258,7 +263,7 @@ export class EngineRig {
 
   attempts(paymentId: string): Promise<readonly Attempt[]> {
     return this.db.query<Attempt>(
-      `SELECT generation, no, owner, call_started_at IS NOT NULL AS called, closed_at IS NOT NULL AS closed,
+      `SELECT generation, no, phase, owner, call_started_at IS NOT NULL AS called, closed_at IS NOT NULL AS closed,
               result_class, evidence, code
          FROM submission_attempt WHERE payment_id = $1 ORDER BY generation, no`,
       [paymentId],
@@ -272,6 +277,15 @@ export class EngineRig {
       [paymentId],
     );
     return rows.map((row) => row.text);
+  }
+
+  /** The one object that may be committed; null in one phase and before it was made. */
+  async commitTarget(paymentId: string): Promise<string | null> {
+    const [row] = await this.db.query<{ commit_target: string | null }>(
+      `SELECT commit_target FROM submission WHERE payment_id = $1 ORDER BY generation DESC LIMIT 1`,
+      [paymentId],
+    );
+    return row?.commit_target ?? null;
   }
 
   async openCases(paymentId: string): Promise<readonly string[]> {

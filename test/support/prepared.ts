@@ -1,13 +1,14 @@
 import { providerKey, type PaymentId } from '../../src/domain/payment-id.js';
 import type { PaymentRow } from '../../src/payments/payment.store.js';
 import type { PaymentProvider } from '../../src/providers/payment-provider.js';
+import { capabilityClass } from '../../src/providers/provider-descriptor.js';
 import { sha1 } from '../../src/platform/sha256.js';
 import type { Prepared } from '../../src/submission/begin-submission.store.js';
 import { testCipher } from './builders.js';
 
 /** What arming makes of a payment: its request, built by an engine's adapter and sealed. */
 export function preparedFor(
-  { provider }: { readonly provider: Pick<PaymentProvider, 'prepare'> },
+  { provider }: { readonly provider: Pick<PaymentProvider, 'prepare' | 'capabilities'> },
   payment: PaymentRow,
 ): Prepared {
   const key = providerKey(payment.id as PaymentId, 1, sha1);
@@ -30,6 +31,7 @@ export function preparedFor(
     paymentId: payment.id,
     providerKey: key,
     submission,
+    capabilityClass: capabilityClass(provider.capabilities()),
     parameters: sealed.ciphertext,
     parametersKeyId: sealed.keyId,
   };

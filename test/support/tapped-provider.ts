@@ -20,6 +20,8 @@ type Submit = () => Promise<ProviderResult>;
 export class TappedProvider implements PaymentProvider {
   /** Stands around each submit; absent: nothing does. */
   aroundSubmit: ((submit: Submit, attempt: AttemptContext) => Promise<ProviderResult>) | null = null;
+  /** Stands around each commit; absent: nothing does. */
+  aroundCommit: ((commit: Submit, attempt: AttemptContext) => Promise<ProviderResult>) | null = null;
   /** Stands around each lookup; absent: nothing does. */
   aroundLookup: ((lookup: () => Promise<LookupAnswer>, refs: LookupRefs) => Promise<LookupAnswer>) | null =
     null;
@@ -70,7 +72,10 @@ export class TappedProvider implements PaymentProvider {
     providerRef: string,
     attempt: AttemptContext,
   ): Promise<ProviderResult> {
-    return this.inner.commit(prepared, providerRef, attempt);
+    const deadlineMs = this.deadlineMs ?? attempt.deadlineMs;
+    const commit = (): Promise<ProviderResult> =>
+      this.inner.commit(prepared, providerRef, { ...attempt, deadlineMs });
+    return this.aroundCommit ? this.aroundCommit(commit, attempt) : commit();
   }
 
   cancel(providerRef: string, attempt: AttemptContext): Promise<ProviderResult> {

@@ -1,0 +1,75 @@
+import { CALL_DEADLINE_MS } from '../domain/submission-policy.js';
+import { monotonicMs } from '../platform/clock.js';
+import type { LookupAnswer, LookupRefs, PaymentProvider } from '../providers/payment-provider.js';
+import type { SubmissionCipher } from './arming.service.js';
+import type { OpenOutcome } from './inquiry.store.js';
+import type { SubmissionEvents } from './submission-events.js';
+
+export interface LookupHow {
+  readonly by: LookupRefs['by'];
+  readonly deadlineMs?: number;
+}
+
+/** Asks a provider about one payment and holds its answer against the instruction (rule 9). */
+export class ProviderLookup {
+  constructor(
+    private readonly cipher: SubmissionCipher,
+    private readonly events: SubmissionEvents,
+  ) {}
+
+  /**
+   * One lookup of the payment's newest generation. Never throws.
+   * @returns found only when amount, currency and destination are those of the instruction; payment
+   * id and generation are what the provider was asked for.
+   */
+  async ask(provider: PaymentProvider, payment: OpenOutcome, how: LookupHow): Promise<LookupAnswer> {
+    const { generation, providerKey } = payment;
+    if (generation === null || providerKey === null) return { kind: 'cannot_tell', code: 'never_sent' };
+    let destination: string;
+    try {
+      destination = this.cipher.openDestination({ ...payment, tenant_id: payment.tenantId });
+    } catch (error) {
+      // A hit could not be compared. The ladder goes on, so that people hear of it.
+      this.events.fault('inquire', error);
+      return { kind: 'cannot_tell', code: 'destination_unreadable' };
+    }
+    const startedAt = monotonicMs();
+    const answer = await provider.lookup({
+      // In two phases the one object that may be committed is the only one that counts.
+      providerRef: payment.commitTarget ?? payment.providerRef,
+      providerKey,
+      paymentId: payment.id,
+      generation,
+      sentSince: payment.sentSinceMs === null ? null : new Date(payment.sentSinceMs),
+      by: how.by,
+      deadlineMs: how.deadlineMs ?? CALL_DEADLINE_MS,
+      expected: { amountMinor: payment.amount, currency: payment.currency, destination },
+    });
+    this.events.callEnded({
+      provider: payment.provider,
+      operation: 'lookup',
+      evidence: answer.kind === 'found' ? 'accepted' : 'ambiguous',
+      durationMs: monotonicMs() - startedAt,
+    });
+    return heldAgainst(payment, destination, answer);
+  }
+}
+
+/**
+ * A hit with another amount, currency, destination or object than instructed is not ours, whatever
+ * the adapter made of it; one whose money cannot be compared tells nothing.
+ */
+function heldAgainst(payment: OpenOutcome, destination: string, answer: LookupAnswer): LookupAnswer {
+  if (answer.kind !== 'found') return answer;
+  const { result } = answer;
+  const { observed } = result;
+  if (observed.amountMinor === null || observed.currency === null) {
+    return { kind: 'cannot_tell', code: 'money_not_shown' };
+  }
+  const isOther =
+    observed.amountMinor !== payment.amount ||
+    observed.currency !== payment.currency ||
+    (observed.destination !== null && observed.destination !== destination) ||
+    (payment.commitTarget !== null && result.providerRef !== payment.commitTarget);
+  return isOther ? { kind: 'found_other', result } : answer;
+}
