@@ -118,7 +118,7 @@ const FOLDERS = [
       DOMAIN,
       PERSISTENCE,
       PROVIDER_PORT,
-      '^src/payments/(gate|payment[.]store)[.]ts$',
+      '^src/payments/(gate|payment[.]store|review-moves)[.]ts$',
       '^src/(lanes|outbox|audit|encryption)/',
       PLATFORM,
       CONFIG,
@@ -178,8 +178,9 @@ const FOLDERS = [
   folder(
     'lanes',
     '^src/lanes/',
-    'A lane belongs to a provider. Deviation: it uses the names and capabilities of the provider port.',
-    [DOMAIN, PERSISTENCE, PLATFORM, CONFIG, PROVIDER_PORT],
+    'A lane belongs to a provider. Deviations: it uses the names and capabilities of the provider port; its ' +
+      'controller needs who calls (auth), problems and route documents (http).',
+    [DOMAIN, PERSISTENCE, PLATFORM, CONFIG, PROVIDER_PORT, '^src/auth/(authenticate|scopes)[.]ts$', HTTP],
   ),
   folder(
     'outbox',
@@ -204,12 +205,13 @@ const FOLDERS = [
     'worker',
     '^src/worker/',
     'Runs, drains and watches the worker process. Deviation: it composes that process (health port, metrics, ' +
-      'invariant job, lanes, outbox, submission), because order of start and stop is its subject; the API, ' +
-      'its controllers and payments stay out.',
+      'invariant job, lanes, outbox, submission, the inbox of webhooks), because order of start and stop is its ' +
+      'subject; the API, its controllers and payments stay out.',
     [
       '^activities/',
       WORKFLOW_CONTRACT,
       '^src/(submission|reconciliation|outbox|lanes|invariants|orchestration|audit|encryption)/',
+      '^src/webhooks/incoming/webhook-inbox[.]ts$',
       '^src/http/(health-server|readiness)[.]ts$',
       DOMAIN,
       PERSISTENCE,
@@ -236,13 +238,14 @@ const FOLDERS = [
     'ops',
     '^src/ops/',
     'A command on payments calls the HTTP API with the credential of its caller, so scopes have no side door. ' +
-      'The commands with a database role of their own (migrate, invariants, audit, doctor, keys) use the parts ' +
-      'below features; doctor asks each provider through its port.',
+      'The commands with a database role of their own (migrate, invariants, audit, doctor, keys, reconcile) use ' +
+      'the parts below features; doctor asks each provider through its port. Deviation: reconcile imports a file ' +
+      'of the operator, which no route takes, through the services of reconciliation.',
     [
       DOMAIN,
       PERSISTENCE,
       PROVIDER_PORT,
-      '^src/(auth|audit|encryption|invariants|orchestration)/',
+      '^src/(auth|audit|encryption|invariants|orchestration|reconciliation)/',
       PLATFORM,
       CONFIG,
     ],
@@ -361,14 +364,21 @@ const PACKAGES = [
     ['@nestjs/[^/]+', 'nestjs-pino', 'fastify', '@fastify/[^/]+', 'rxjs', 'reflect-metadata'],
     'Controllers, guards and modules need the framework; everything below is plain classes and functions that ' +
       'a test builds by hand.',
-    ['^src/(payments|review|reconciliation|webhooks|auth|http|platform)/', ROOTS],
+    ['^src/(payments|lanes|review|reconciliation|webhooks|auth|http|platform)/', ROOTS],
   ),
+  placed('tokens-in-auth', ['jose'], 'One place decides which tokens let somebody in.', ['^src/auth/']),
   placed('stripe-in-its-adapter', ['stripe'], 'A provider SDK belongs to its adapter.', [
     '^src/providers/stripe/',
   ]),
   placed('prometheus-in-metrics', ['prom-client'], 'Every metric is named and labelled in one place.', [
     '^src/metrics/',
   ]),
+  placed(
+    'foreign-files-in-reconciliation',
+    ['csv-parse', 'saxes'],
+    'What a provider or a bank wrote is read in one place, with its bounds.',
+    ['^src/reconciliation/'],
+  ),
   placed('pino-in-platform', ['pino', 'pino-http'], 'One logger, with one allow-list of fields.', [
     '^src/platform/',
   ]),

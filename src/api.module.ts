@@ -1,11 +1,14 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import type { Config, KeysFile } from './config/config.js';
+import { LanesModule } from './lanes/lanes.module.js';
 import { OUTBOX_NUDGE, type OutboxNudge } from './outbox/outbox-nudge.js';
 import { PaymentsModule } from './payments/payments.module.js';
 import { Database } from './persistence/database.js';
 import type { Log } from './platform/logger.js';
-import { CONFIG, KEYS, PROVIDERS } from './platform/tokens.js';
+import { CONFIG, KEYS, LOG, PROVIDERS } from './platform/tokens.js';
 import type { ProviderRegistry } from './providers/provider-registry.js';
+import { ReviewModule } from './review/review.module.js';
+import { IncomingWebhooksModule } from './webhooks/incoming/incoming-webhooks.module.js';
 
 /** What the API process is made of. Whoever makes the parts ends them after the application. */
 export interface ApiParts {
@@ -24,6 +27,7 @@ export class ApiModule {
     const provided = [
       { provide: CONFIG, useValue: parts.config },
       { provide: KEYS, useValue: parts.keys },
+      { provide: LOG, useValue: parts.log },
       { provide: PROVIDERS, useValue: parts.providers },
       { provide: OUTBOX_NUDGE, useValue: parts.outbox },
       { provide: Database, useValue: parts.database },
@@ -31,9 +35,10 @@ export class ApiModule {
     return {
       module: ApiModule,
       global: true,
-      imports: [PaymentsModule],
+      imports: [PaymentsModule, ReviewModule, LanesModule, IncomingWebhooksModule],
       providers: provided,
-      exports: provided.map((p) => p.provide),
+      // Features find the services of payments without importing its module.
+      exports: [...provided.map((p) => p.provide), PaymentsModule],
     };
   }
 }

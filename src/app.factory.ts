@@ -3,11 +3,16 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import { ApiModule, type ApiParts } from './api.module.js';
 import { installAuthentication } from './auth/authenticate.js';
 import { Authenticator } from './auth/authenticator.js';
+import { IssuerKeys, readKeySet } from './auth/issuer-keys.js';
+import { PersonTokens } from './auth/person-token.js';
+import type { Config } from './config/config.js';
 import { httpServerOptions, installHttpEdges } from './http/http-edges.js';
 import { installRequestLog } from './http/request-log.js';
 import { authFailuresTotal } from './metrics/metrics.js';
 import { installDocumentation, isDocumentationUrl } from './openapi-document.js';
+import { monotonicMs } from './platform/clock.js';
 import { NestLogger } from './platform/nest-logger.js';
+import { countTooLargeEvents } from './webhooks/incoming/too-large-events.js';
 
 /**
  * Builds the API, ready to listen; asks nothing of the database, so it is built without one too.
@@ -23,6 +28,7 @@ export async function createApiApp(parts: ApiParts): Promise<NestFastifyApplicat
   const server = app.getHttpAdapter().getInstance();
   installHttpEdges(app);
   installRequestLog(server, parts.log);
+  countTooLargeEvents(server, (name) => parts.providers.get(name) !== undefined);
   installAuthentication(server, {
     authenticator: authenticatorOf(parts),
     isPublicUrl: isDocumentationUrl,
@@ -47,5 +53,13 @@ export async function createApiApp(parts: ApiParts): Promise<NestFastifyApplicat
 
 /** Keys made for tests open nothing in production, and the other way round. */
 function authenticatorOf({ config, keys, database }: ApiParts): Authenticator {
-  return new Authenticator(database, keys.pepper, config.mode === 'production' ? 'live' : 'test');
+  const mode = config.mode === 'production' ? 'live' : 'test';
+  return new Authenticator(database, keys.pepper, mode, monotonicMs, personTokensOf(config));
+}
+
+/** People come with tokens of one issuer, if one is configured. */
+function personTokensOf({ oidc }: Config): PersonTokens | null {
+  if (oidc === null) return null;
+  const issuerKeys = new IssuerKeys(() => readKeySet(new URL(oidc.keySetUrl)));
+  return new PersonTokens(oidc, issuerKeys.keyFor);
 }

@@ -40,11 +40,15 @@ export function openApiDocument(app: NestFastifyApplication): OpenAPIObject {
       .setVersion('1')
       .addServer('/')
       .addTag('payments', 'Create, follow and steer payments.')
+      .addTag('reviews', 'What people have to look into, and what two of them decide.')
+      .addTag('lanes', 'See what keeps payments back at a provider; pause and resume it.')
+      .addTag('webhooks', 'Events of providers.')
       .addBearerAuth({
         type: 'http',
         scheme: 'bearer',
-        bearerFormat: 'API key',
-        description: 'An API key: ps_live_… or ps_test_….',
+        bearerFormat: 'API key or JWT',
+        description:
+          'Machines: an API key, ps_live_… or ps_test_…. People: an access token of the issuer, at most 15 minutes old.',
       })
       .build(),
     { standardSchemaConverter: toJsonSchema, operationIdFactory: (_controller, method) => method },

@@ -1,15 +1,24 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import type { Config, KeysFile } from './config/config.js';
+import { nextPollMs } from './domain/submission-policy.js';
 import { DestinationCipher } from './encryption/destination-cipher.js';
 import { createOrchestration } from './orchestration/temporal-client.js';
 import { OutboxRelay } from './outbox/outbox-relay.js';
+import { PaymentReturns } from './payments/payment-returns.service.js';
+import { ProviderNews } from './payments/provider-news.service.js';
 import { Database } from './persistence/database.js';
 import type { Log } from './platform/logger.js';
 import { PROVIDERS } from './platform/tokens.js';
 import type { ProviderRegistry } from './providers/provider-registry.js';
+import { FollowUpService } from './reconciliation/follow-up.service.js';
+import { ReconciliationService } from './reconciliation/reconciliation.service.js';
 import { SubmissionEngine } from './submission/submission-engine.js';
+import { ReviewLookups } from './submission/review-lookups.js';
 import { Sweep } from './submission/sweep.js';
+import { ProcessEvent } from './webhooks/incoming/process-event.service.js';
+import { WebhookInbox } from './webhooks/incoming/webhook-inbox.js';
 import { createWorkerEvents } from './worker/worker-events.js';
+import { createReconciliationEvents } from './worker/reconciliation-job.js';
 import { WorkerProcess } from './worker/worker-process.js';
 
 /** What the worker process is made of. */
@@ -53,15 +62,66 @@ export class WorkerModule {
             new OutboxRelay(database, orchestration.starter, events, { hasNeighbour: true }),
         },
         {
+          provide: ReviewLookups,
+          inject: [Database, SubmissionEngine],
+          useFactory: (database: Database, engine: SubmissionEngine) =>
+            new ReviewLookups(database, (id) => engine.reviewLookup(id), events, config.ladderDivisor),
+        },
+        {
           provide: Sweep,
           inject: [Database],
           useFactory: (database: Database) => new Sweep(database, orchestration.starter, events),
         },
         {
+          provide: WebhookInbox,
+          inject: [Database, OutboxRelay],
+          useFactory: (database: Database, relay: OutboxRelay) => {
+            const processing = new ProcessEvent({
+              sql: database,
+              news: new ProviderNews(database, nextPollMs(0, config.ladderDivisor)),
+              returns: new PaymentReturns(database, relay),
+              cipher: new DestinationCipher(keys),
+            });
+            return new WebhookInbox({
+              sql: database,
+              providers: providers.names().flatMap((name) => providers.get(name) ?? []),
+              process: (provider, event) => processing.process(provider, event),
+              fault: events.fault,
+            });
+          },
+        },
+        {
+          provide: ReconciliationService,
+          inject: [Database, OutboxRelay],
+          useFactory: (database: Database, relay: OutboxRelay) => {
+            const returns = new PaymentReturns(database, relay);
+            const followUps = new FollowUpService(database, returns, createReconciliationEvents(log));
+            return new ReconciliationService(database, followUps);
+          },
+        },
+        {
           provide: WorkerProcess,
-          inject: [Database, SubmissionEngine, OutboxRelay, Sweep],
-          useFactory: (database: Database, engine: SubmissionEngine, relay: OutboxRelay, sweep: Sweep) =>
-            new WorkerProcess({ config, log, database, engine, relay, sweep, providers, orchestration }),
+          inject: [
+            Database,
+            SubmissionEngine,
+            OutboxRelay,
+            Sweep,
+            ReviewLookups,
+            WebhookInbox,
+            ReconciliationService,
+          ],
+          useFactory: (
+            database: Database,
+            engine: SubmissionEngine,
+            relay: OutboxRelay,
+            sweep: Sweep,
+            reviewLookups: ReviewLookups,
+            webhooks: WebhookInbox,
+            reconciliation: ReconciliationService,
+          ) =>
+            new WorkerProcess({
+              config, log, database, engine, relay, sweep, reviewLookups, webhooks, reconciliation, providers, orchestration,
+            }), // prettier-ignore
         },
       ],
     };

@@ -3,6 +3,7 @@ import { assert } from '../domain/assert.js';
 import { DomainError } from '../domain/domain-error.js';
 import { OutcomeUnknown, StorageUnavailable } from '../persistence/database-errors.js';
 import type { AuthFailure, Authenticator, Principal } from './authenticator.js';
+import { IssuerUnavailable } from './issuer-keys.js';
 import type { RouteAccess, Scope } from './scopes.js';
 
 declare module 'fastify' {
@@ -39,8 +40,8 @@ export function installAuthentication(server: FastifyInstance, options: Authenti
   server.addHook('onRoute', (route) => requireAccess(route, options.isPublicUrl));
   server.addHook('onRequest', async (request) => {
     const access = request.routeOptions.config.access;
-    // Unmatched requests end in 404 or 405 and reveal nothing.
-    if (request.is404 || access === undefined || access.kind === 'public') return;
+    // Unmatched requests end in 404 or 405 and reveal nothing; a signature is judged with its body.
+    if (request.is404 || access === undefined || access.kind !== 'scope') return;
     request.principal = await admit(request, access.scope, options);
   });
 }
@@ -68,14 +69,18 @@ function asUnavailable(error: unknown): never {
   if (error instanceof OutcomeUnknown) {
     throw new StorageUnavailable('the credential could not be read', { cause: error });
   }
+  if (error instanceof IssuerUnavailable) throw new DomainError('issuer_unavailable', { cause: error });
   throw error;
 }
 
 function requireAccess(route: RouteOptions, isPublicUrl: (url: string) => boolean): void {
-  if (route.config?.access !== undefined || isPublicUrl(route.url)) return;
   const method = Array.isArray(route.method) ? route.method.join(',') : route.method;
+  if (route.config?.access?.kind === 'signature' && route.config.rawBody !== true) {
+    throw new Error(`Route ${method} ${route.url} is signed by providers and parses its body first.`);
+  }
+  if (route.config?.access !== undefined || isPublicUrl(route.url)) return;
   throw new Error(
-    `Route ${method} ${route.url} declares no scope. Give it @NeedsScope('…'), or @Public() if it tells nobody anything.`,
+    `Route ${method} ${route.url} declares no scope. Give it @NeedsScope('…'), @SignedByProvider(), or @Public() if it tells nobody anything.`,
   );
 }
 

@@ -16,17 +16,34 @@ export type Scope = (typeof SCOPES)[number];
 /** Scopes of people: a resolution needs two persons, and a key is none. */
 export const SCOPES_OF_PEOPLE = ['payments:resolve'] as const satisfies readonly Scope[];
 
+/** What people of a role may do. A token names roles, never scopes, so that a role can change here. */
+export const SCOPES_OF_ROLE = {
+  operator: ['payments:read', 'payments:cancel', 'payments:operate', 'payments:resolve', 'lanes:operate'],
+  approver: ['payments:read', 'payments:resolve'],
+} as const satisfies Readonly<Record<string, readonly Scope[]>>;
+export type Role = keyof typeof SCOPES_OF_ROLE;
+
 /** What a route says about its callers. Stands in Fastify's route config, so that it is judged before the body is read. */
-export type RouteAccess = { readonly kind: 'scope'; readonly scope: Scope } | { readonly kind: 'public' };
+export type RouteAccess =
+  | { readonly kind: 'scope'; readonly scope: Scope }
+  /** The handler verifies a provider's signature over the raw bytes before it believes any of them. */
+  | { readonly kind: 'signature' }
+  | { readonly kind: 'public' };
 
 /** Metadata key under which the document generator finds the access of a route. */
 export const ROUTE_ACCESS = 'payments:route-access';
 
-const access = (value: RouteAccess): MethodDecorator =>
-  applyDecorators(RouteConfig({ access: value }), SetMetadata(ROUTE_ACCESS, value)) as MethodDecorator;
+const access = (value: RouteAccess, more: { readonly rawBody?: true } = {}): MethodDecorator =>
+  applyDecorators(
+    RouteConfig({ access: value, ...more }),
+    SetMetadata(ROUTE_ACCESS, value),
+  ) as MethodDecorator;
 
 /** The route asks for a credential that holds this scope. */
 export const NeedsScope = (scope: Scope): MethodDecorator => access({ kind: 'scope', scope });
+
+/** The caller is a provider and has no credential of ours: the handler gets the bytes and verifies them. */
+export const SignedByProvider = (): MethodDecorator => access({ kind: 'signature' }, { rawBody: true });
 
 /** The route answers anybody: documentation only. */
 export const Public = (): MethodDecorator => access({ kind: 'public' });

@@ -23,7 +23,11 @@ export const PROBLEMS = Object.freeze({
   malformed_request: kind(400, 'Malformed request', 'The HTTP request could not be parsed.'),
   malformed_url: kind(400, 'Malformed URL', 'The URL holds a sequence that does not decode.'),
   request_timeout: kind(408, 'Request time-out', 'The request did not arrive in time. Send it again.', true),
-  payload_too_large: kind(413, 'Body too large', 'A request body may hold at most 16 KiB.'),
+  payload_too_large: kind(
+    413,
+    'Body too large',
+    'A request body may hold at most 16 KiB, an event of a provider 64 KiB.',
+  ),
   uri_too_long: kind(414, 'URI too long', 'The path or one of its parts is longer than any of our routes.'),
   unsupported_media_type: kind(
     415,
@@ -62,15 +66,29 @@ export const PROBLEMS = Object.freeze({
   ),
   if_match_invalid: kind(400, 'If-Match invalid', 'If-Match must hold one strong entity tag such as "v7".'),
   cursor_invalid: kind(400, 'Cursor invalid', 'The cursor is not one of ours for these filters. Start anew.'),
+  event_unreadable: kind(
+    400,
+    'Event unreadable',
+    'The event is rightly signed, and is not of a form that this provider sends.',
+  ),
 
   // Who is asking, and for what.
   unauthenticated: kind(401, 'Not authenticated', 'A valid credential is required.'),
-  signature_invalid: kind(401, 'Signature invalid', 'The event is not signed with a known secret.'),
+  signature_invalid: kind(
+    401,
+    'Signature invalid',
+    'The event is not signed with a known secret, or not in our time.',
+  ),
   forbidden: kind(403, 'Not allowed', 'The credential lacks the scope that this operation needs.'),
   second_person_required: kind(
     403,
     'Second person required',
     'Another person than the one who proposed has to approve.',
+  ),
+  second_factor_required: kind(
+    403,
+    'Second factor required',
+    'The credential does not say that its person showed a second factor. Log in with one.',
   ),
   not_found: kind(404, 'Not found', 'There is nothing under this id.'),
   route_not_found: kind(404, 'No such route', 'There is no such route. See /openapi.json.'),
@@ -131,6 +149,11 @@ export const PROBLEMS = Object.freeze({
     'The amount is above the limit of the tenant or provider.',
   ),
   provider_unknown: kind(422, 'Provider unknown', 'There is no provider of this name for the tenant.'),
+  provider_not_allowed: kind(
+    422,
+    'Provider not allowed',
+    'The provider can neither recognise a repeat nor be asked about a payment, and the tenant has not agreed to that.',
+  ),
   destination_unsupported: kind(
     422,
     'Destination not supported',
@@ -151,6 +174,12 @@ export const PROBLEMS = Object.freeze({
   rate_limited: kind(429, 'Too many requests', 'Wait for the Retry-After time, then repeat.', true),
   internal: kind(500, 'Internal error', `An unexpected fault was logged under the request id. ${SAME_KEY}`),
   storage_unavailable: kind(503, 'Storage unavailable', `Nothing was promised. ${SAME_KEY}`, true),
+  issuer_unavailable: kind(
+    503,
+    'Issuer unavailable',
+    'The keys that check tokens of people cannot be read. Nothing was changed. Repeat the request.',
+    true,
+  ),
   outcome_unknown: kind(
     503,
     'Outcome unknown',

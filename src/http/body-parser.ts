@@ -12,6 +12,9 @@ declare module 'fastify' {
 /** Largest request body, in bytes. */
 export const MAX_BODY_BYTES = 16 * 1024;
 
+/** Largest body of a route that gets the bytes: an event of a provider. */
+export const MAX_RAW_BODY_BYTES = 64 * 1024;
+
 /** The charset may be left out; JSON is UTF-8 and nothing else. */
 const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i;
 
@@ -24,6 +27,9 @@ const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/
  * `unsupported_media_type`, or as `parseStrictJson`.
  */
 export function installBodyParser(fastify: FastifyInstance): void {
+  fastify.addHook('onRoute', (route) => {
+    if (route.config?.rawBody === true) route.bodyLimit = MAX_RAW_BODY_BYTES;
+  });
   fastify.removeAllContentTypeParsers();
   fastify.addContentTypeParser<Buffer>(
     '*',

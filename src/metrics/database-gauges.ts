@@ -23,7 +23,7 @@ const STATES: Statement = {
     .join('\n  ')}`,
 };
 
-/** For each lane the first row of payment_due; paused lanes are late on purpose. */
+/** For each lane the first row of payment_due; lanes that are closed are late on purpose. */
 const DUE: Statement = {
   name: 'gauge-due',
   text: `SELECT coalesce(greatest(0, max(extract(epoch FROM clock_timestamp() - o.execute_at))), 0)::double precision
@@ -31,12 +31,22 @@ const DUE: Statement = {
     FROM lane l CROSS JOIN LATERAL (
       SELECT p.execute_at FROM payment p WHERE p.state = 'scheduled' AND p.lane = l.lane
        ORDER BY p.execute_at LIMIT 1) o
-   WHERE NOT l.paused`,
+   WHERE NOT l.paused AND l.wait_until IS NULL AND l.breaker = 'closed'`,
 };
 
+/** Each lane reads its part of payment_due. A paused lane has no expected end. */
 const LANES: Statement = {
   name: 'gauge-lanes',
-  text: `SELECT provider, bool_and(NOT paused) AS open FROM lane GROUP BY provider`,
+  text: `SELECT l.provider, CASE WHEN l.paused AND l.pause_reason = 'provider_refused_credential' THEN 'credential_refused'
+           WHEN l.paused THEN 'paused' WHEN l.breaker <> 'closed' THEN 'broken'
+           WHEN l.wait_until IS NOT NULL THEN 'throttled' ELSE 'open' END AS state,
+         due.rows, CASE WHEN due.rows = 0 OR l.paused THEN 0 ELSE due.rows / l.rate
+           + greatest(0, coalesce(extract(epoch FROM l.wait_until - clock_timestamp()), 0),
+                      coalesce(extract(epoch FROM l.probe_at - clock_timestamp()), 0)) END::double precision AS seconds
+    FROM lane l CROSS JOIN LATERAL (
+      SELECT count(*)::integer AS rows FROM (
+        SELECT 1 FROM payment p WHERE p.state = 'scheduled' AND p.lane = l.lane
+           AND p.execute_at <= clock_timestamp() LIMIT ${MOST_ROWS}) waiting) due`,
 };
 
 const UNKNOWN: Statement = {
@@ -65,9 +75,23 @@ const OUTBOX: Statement = {
     FROM (SELECT kind, created_at FROM outbox ORDER BY created_at LIMIT ${MOST_ROWS}) o GROUP BY kind`,
 };
 
+/** Open events are few (webhook_inbox_open). */
+const WEBHOOKS: Statement = {
+  name: 'gauge-webhooks',
+  text: `SELECT count(*) FILTER (WHERE received_at < clock_timestamp() - interval '15 minutes')::integer AS rows,
+         coalesce(max(extract(epoch FROM clock_timestamp() - received_at)), 0)::double precision AS seconds
+    FROM (SELECT received_at FROM webhook_inbox WHERE processed_at IS NULL LIMIT ${MOST_ROWS}) open`,
+};
+
 const RECOVERY_HOLD: Statement = {
   name: 'gauge-recovery-hold',
   text: `SELECT count(*)::integer AS rows FROM setting WHERE name = 'recovery_hold' AND value = 'on'`,
+};
+
+/** One row for each provider and bucket. */
+const SETTLEMENT: Statement = {
+  name: 'gauge-settlement',
+  text: `SELECT bucket, sum(rows)::double precision AS rows FROM settlement_count GROUP BY bucket`,
 };
 
 interface Grouped {
@@ -88,8 +112,42 @@ async function readWaits(sql: Sql): Promise<void> {
   const unknown = await sql.query<{ seconds: number; life_left: number }>(UNKNOWN);
   metrics.unknownOldestSeconds.set({}, unknown.rows[0]?.seconds ?? 0);
   metrics.keyLifeLeftRatioMin.set({}, Math.max(0, unknown.rows[0]?.life_left ?? 1));
-  const lanes = await sql.query<{ provider: string; open: boolean }>(LANES);
-  for (const lane of lanes.rows) metrics.laneState.set({ provider: lane.provider }, lane.open ? 1 : 0);
+}
+
+const LANE_STATES = ['open', 'throttled', 'broken', 'credential_refused', 'paused'] as const;
+
+async function readLanes(sql: Sql): Promise<void> {
+  const { rows } = await sql.query<Grouped & { provider: string; state: metrics.LaneState }>(LANES);
+  for (const [provider, lanes] of Map.groupBy(rows, (row) => row.provider)) {
+    for (const state of LANE_STATES) {
+      metrics.laneState.set({ provider, state }, lanes.filter((lane) => lane.state === state).length);
+    }
+    metrics.laneBacklog.set({ provider }, lanes.reduce((sum, lane) => sum + lane.rows, 0)); // prettier-ignore
+    metrics.laneExpectedEndSeconds.set({ provider }, Math.max(...lanes.map((lane) => lane.seconds)));
+  }
+}
+
+/** Buckets that contradict what is recorded. */
+const CONTRADICTIONS: readonly metrics.SettlementBucket[] = [
+  'unexpected_at_provider',
+  'missing_at_provider',
+  'amount_differs',
+  'currency_differs',
+];
+
+/**
+ * Counters that the command line filled: what it imports must reach a process that is scraped. Each
+ * reading adds what is new since the one before; the first adds everything.
+ */
+async function readSettlement(sql: Sql, seen: Map<metrics.SettlementBucket, number>): Promise<void> {
+  const { rows } = await sql.query<{ bucket: metrics.SettlementBucket; rows: number }>(SETTLEMENT);
+  for (const { bucket, rows: total } of rows) {
+    const fresh = total - (seen.get(bucket) ?? 0);
+    if (fresh <= 0) continue;
+    seen.set(bucket, total);
+    metrics.settlementRowsTotal.add({ bucket }, fresh);
+    if (CONTRADICTIONS.includes(bucket)) metrics.contradictionsTotal.add({ source: 'settlement' }, fresh);
+  }
 }
 
 const oldest = (rows: readonly Grouped[]): number => Math.max(0, ...rows.map((row) => row.seconds));
@@ -104,6 +162,9 @@ async function readQueues(sql: Sql): Promise<void> {
   metrics.reviewOldestSeconds.set({}, oldest(cases));
   metrics.reviewOpen.reset();
   for (const { reason, rows } of cases) metrics.reviewOpen.set({ reason }, rows);
+  const webhooks = (await sql.query<Grouped>(WEBHOOKS)).rows[0];
+  metrics.webhookParked.set({}, webhooks?.rows ?? 0);
+  metrics.webhookOldestSeconds.set({}, webhooks?.seconds ?? 0);
   const hold = await sql.query<{ rows: number }>(RECOVERY_HOLD);
   metrics.recoveryHold.set({}, hold.rows[0]?.rows ?? 0);
 }
@@ -125,12 +186,15 @@ export function startDatabaseGauges(options: {
   readonly log: Log;
   readonly everyMs?: number;
 }): DatabaseGauges {
+  const seen = new Map<metrics.SettlementBucket, number>();
   let running: Promise<boolean> | null = null;
   const read = async (): Promise<boolean> => {
     try {
       await readStates(options.sql);
       await readWaits(options.sql);
+      await readLanes(options.sql);
       await readQueues(options.sql);
+      await readSettlement(options.sql, seen);
       metrics.databaseGaugesLastRunSeconds.set({}, Date.now() / 1_000);
       return true;
     } catch (error) {

@@ -33,7 +33,16 @@ export const idempotencyTotal = count<{ result: 'created' | 'replayed' | 'reused
 );
 
 export const authFailuresTotal = count<{
-  reason: 'missing' | 'malformed' | 'wrong_mode' | 'unknown' | 'wrong_secret' | 'scope';
+  reason:
+    | 'missing'
+    | 'malformed'
+    | 'wrong_mode'
+    | 'unknown'
+    | 'wrong_secret'
+    | 'token_invalid'
+    | 'token_expired'
+    | 'unknown_tenant'
+    | 'scope';
 }>('auth_failures_total', 'Requests refused for their credential or its scopes.', ['reason']);
 
 /** What a cancel was answered; a lost one is named by what it found. */
@@ -87,7 +96,7 @@ export const current = level<{ state: OpenState }>(
 
 export const dueOldestSeconds = level(
   'due_oldest_seconds',
-  'Age of the oldest payment that is due, scheduled and in a lane that is not paused; 0: none.',
+  'Age of the oldest payment that is due, scheduled and in a lane that is open; 0: none.',
 );
 
 // The provider.
@@ -95,7 +104,7 @@ export const dueOldestSeconds = level(
 /** Up to 25 s, the deadline of a call. */
 const PROVIDER_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30];
 
-export type ProviderOperation = 'submit' | 'commit' | 'lookup';
+export type ProviderOperation = 'submit' | 'commit' | 'lookup' | 'cancel';
 export const providerSeconds = durations<{
   provider: string;
   operation: ProviderOperation;
@@ -112,9 +121,26 @@ export const callsInFlight = level<{ provider: string }>(
   ['provider'],
 );
 
-export const laneState = level<{ provider: string }>(
+/**
+ * open: takes what is due. throttled: waits because the provider asked for it. broken: its breaker lets
+ * single probes through. credential_refused, paused: until a person resumes it.
+ */
+export type LaneState = 'open' | 'throttled' | 'broken' | 'credential_refused' | 'paused';
+export const laneState = level<{ provider: string; state: LaneState }>(
   'lane_state',
-  '1 when every lane of the provider is open, 0 when one is paused.',
+  'Lanes of the provider in each state.',
+  ['provider', 'state'],
+);
+
+export const laneBacklog = level<{ provider: string }>(
+  'lane_backlog',
+  'Payments that are due, scheduled and not started, in all lanes of the provider, counted up to 100000 a lane.',
+  ['provider'],
+);
+
+export const laneExpectedEndSeconds = level<{ provider: string }>(
+  'lane_expected_end_seconds',
+  'Longest time until a lane of the provider has started its backlog at its rate, with what it waits; 0: none.',
   ['provider'],
 );
 
@@ -143,6 +169,52 @@ export const reviewOldestSeconds = level(
   'Age of the oldest open review case; 0: none.',
 );
 
+// Events of providers.
+
+export type WebhookReceipt =
+  | 'stored'
+  | 'duplicate'
+  | 'unsigned'
+  | 'forged'
+  | 'too_old'
+  | 'from_future'
+  | 'unreadable'
+  | 'too_large'
+  | 'unknown_provider';
+/** `provider` is a configured name, or `unknown`. */
+export const webhookInTotal = count<{ provider: string; result: WebhookReceipt }>(
+  'webhook_in_total',
+  'Events of providers that were received, by what was done with them.',
+  ['provider', 'result'],
+);
+
+export type WebhookOutcome =
+  | 'moved'
+  | 'agreed'
+  | 'contradiction'
+  | 'with_people'
+  | 'ignored'
+  | 'left_to_inquiry'
+  | 'not_found'
+  | 'unmatched'
+  | 'undecided'
+  | 'fault';
+export const webhookProcessedTotal = count<{ provider: string; result: WebhookOutcome }>(
+  'webhook_processed_total',
+  'Tries to process a stored event, by what each came to; unmatched, undecided and fault are tried again.',
+  ['provider', 'result'],
+);
+
+export const webhookParked = level(
+  'webhook_parked',
+  'Events that have waited for more than 15 minutes to be processed, counted up to 100000.',
+);
+
+export const webhookOldestSeconds = level(
+  'webhook_oldest_seconds',
+  'Age of the oldest event that is not processed; 0: none.',
+);
+
 // The worker.
 
 export const armedPayments = level('armed_payments', 'Payments that this worker holds armed in its memory.');
@@ -168,6 +240,28 @@ export const outboxRows = level<{ kind: OutboxWork }>(
   'outbox_rows',
   'Outbox rows that wait, counted up to 100000.',
   ['kind'],
+);
+
+// Settlement.
+
+export type SettlementBucket =
+  | 'matched'
+  | 'late'
+  | 'returned'
+  | 'other'
+  | 'amount_differs'
+  | 'currency_differs'
+  | 'fee_differs'
+  | 'sign_flipped'
+  | 'unexpected_at_provider'
+  | 'missing_at_provider'
+  | 'duplicate'
+  | 'unreadable';
+/** Read from the tables, so that each process tells the rows of all imports since the first. */
+export const settlementRowsTotal = count<{ bucket: SettlementBucket }>(
+  'settlement_rows_total',
+  'Rows of settlement files by what they came to, and payments that no row tells of; the same in every process.',
+  ['bucket'],
 );
 
 // Integrity.

@@ -1,4 +1,5 @@
 import { createPaymentActivities } from '../../activities/payment.activities.js';
+import { createReconciliationActivities } from '../../activities/reconciliation.activities.js';
 import type { Config } from '../config/config.js';
 import { startHealthServer, type HealthServer } from '../http/health-server.js';
 import { readiness } from '../http/readiness.js';
@@ -14,7 +15,11 @@ import { pause } from '../platform/clock.js';
 import type { Log } from '../platform/logger.js';
 import type { ProviderRegistry } from '../providers/provider-registry.js';
 import type { SubmissionEngine } from '../submission/submission-engine.js';
+import type { ReviewLookups } from '../submission/review-lookups.js';
 import type { Sweep } from '../submission/sweep.js';
+import type { WebhookInbox } from '../webhooks/incoming/webhook-inbox.js';
+import type { ReconciliationService } from '../reconciliation/reconciliation.service.js';
+import { keepReconciliationScheduled } from './reconciliation-job.js';
 import { runTemporalWorker, type RunningWorker } from './temporal-worker.js';
 
 const AGAIN_MS = 1_000;
@@ -27,6 +32,9 @@ export interface WorkerProcessParts {
   readonly engine: SubmissionEngine;
   readonly relay: OutboxRelay;
   readonly sweep: Sweep;
+  readonly reviewLookups: ReviewLookups;
+  readonly webhooks: WebhookInbox;
+  readonly reconciliation: ReconciliationService;
   readonly providers: ProviderRegistry;
   readonly orchestration: Orchestration;
 }
@@ -47,7 +55,6 @@ export class WorkerProcess {
   /** Runs until `stop`. @throws when Temporal's SDK fails for good. */
   async run(): Promise<void> {
     const { parts } = this;
-    refuseUnsupported(parts.providers);
     this.health = await this.serveHealth();
     this.timers.push(startProcessGauges(parts.database), this.showArmed());
     this.gauges = startDatabaseGauges({ sql: parts.database, log: parts.log });
@@ -58,10 +65,17 @@ export class WorkerProcess {
     if (!this.stopping) {
       parts.relay.start();
       parts.sweep.start();
+      parts.reviewLookups.start();
+      parts.webhooks.start();
       this.invariants.start();
+      const { ensureReconciliation } = parts.orchestration;
+      this.timers.push(keepReconciliationScheduled(ensureReconciliation, parts.engine.services.onFault));
       this.temporal = await runTemporalWorker({
         ...parts.config.temporal,
-        activities: createPaymentActivities(parts.engine.services),
+        activities: {
+          ...createPaymentActivities(parts.engine.services),
+          ...createReconciliationActivities(parts.reconciliation, parts.engine.services.onFault),
+        },
         maxArmed: parts.config.maxArmed,
         log: parts.log,
         isStopping: () => this.stopping,
@@ -88,6 +102,8 @@ export class WorkerProcess {
     await Promise.allSettled([
       parts.relay.stop(),
       parts.sweep.stop(),
+      parts.reviewLookups.stop(),
+      parts.webhooks.stop(),
       this.invariants.stop(),
       this.gauges?.stop(),
     ]);
@@ -133,24 +149,6 @@ export class WorkerProcess {
         this.parts.log.warn({ operation: what, err: error }, 'waiting_for_dependency');
         await pause(AGAIN_MS);
       }
-    }
-  }
-}
-
-/**
- * This release executes providers that are idempotent by key and can be looked up, in one phase.
- * @throws Error for any other: the rules that would keep it from paying twice are not built.
- */
-function refuseUnsupported(providers: ProviderRegistry): void {
-  for (const name of providers.names()) {
-    const descriptor = providers.get(name)?.capabilities();
-    if (!descriptor) continue;
-    const supported =
-      descriptor.phases === 1 && descriptor.idempotency.mode === 'key' && descriptor.lookup.by.length > 0;
-    if (!supported) {
-      throw new Error(
-        `Provider ${name} is not idempotent by key with a lookup in one phase; this release executes no other kind.`,
-      );
     }
   }
 }

@@ -1,0 +1,46 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { DestinationCipher } from '../../../../src/encryption/destination-cipher.js';
+import type { ProviderEvent } from '../../../../src/providers/payment-provider.js';
+import { openEvent, sealEvent } from '../../../../src/webhooks/incoming/stored-event.js';
+import { resultOf } from '../../../support/results.js';
+
+const keySet = () => ({ active: 'k1', keys: { k1: randomBytes(32).toString('base64') } });
+const cipher = new DestinationCipher({ encryption: keySet(), digest: keySet() });
+const place = { provider: 'simulated', account: 'default', eventId: 'evt_1' };
+const event: ProviderEvent = {
+  eventId: 'evt_1',
+  type: 'payout.succeeded',
+  occurredAtMs: 1_767_225_600_000,
+  providerRef: '12n',
+  paymentId: 'pay_x',
+  generation: 1,
+  providerKey: '77n',
+  result: resultOf('accepted', {
+    observed: { amountMinor: 999_999_999_999_999n, currency: 'EUR', destination: '5n' },
+  }),
+  returned: { returnId: '9n', amountMinor: 1n, currency: 'EUR', code: 'closed' },
+};
+
+describe('a stored event', () => {
+  it('opens as it was sealed: amounts to the last digit, ids that look like amounts as text', () => {
+    const sealed = sealEvent(cipher, place, event, Buffer.from('{}'));
+    expect(openEvent(cipher, place, sealed)).toEqual(event);
+  });
+
+  it('opens at no other place', () => {
+    const sealed = sealEvent(cipher, place, event, Buffer.from('{}'));
+    for (const other of [{ provider: 'b' }, { account: 'b' }, { eventId: 'evt_2' }]) {
+      expect(() => openEvent(cipher, { ...place, ...other }, sealed)).toThrow(/does not open/);
+    }
+  });
+
+  it('keeps at most 4 KiB of what came over the wire, without half a character at the cut', () => {
+    const raw = Buffer.from(`x${'é'.repeat(40_000)}`);
+    const { keyId, body } = sealEvent(cipher, place, event, raw);
+    const field = 'foreign_body' as const;
+    const at = { tenant: 'webhook:simulated/default', paymentId: 'evt_1', field, keyId, ciphertext: body };
+    const text = cipher.decrypt(at);
+    expect(text).toBe(`x${'é'.repeat(2_047)}`);
+  });
+});
