@@ -1,17 +1,14 @@
 import type { Sql, Statement } from '../persistence/database.js';
 import type { PaymentProvider } from '../providers/payment-provider.js';
+import { BURST_SECONDS, SHARE_OF_DECLARED_RATE } from './lane-policy.js';
 
 /** The lane of a payment: one per provider and account, since both bound its rate. */
 export function laneName(provider: Pick<PaymentProvider, 'name' | 'account'>): string {
   return `${provider.name}/${provider.account}`;
 }
 
-/** Below what the provider declares, so that other users of the account find room. */
-const SHARE_OF_DECLARED_RATE = 0.8;
 /** The simulator runs beside us and has no other user: it must never be what slows a test. */
 const SIMULATED_RATE_PER_SECOND = 20_000;
-/** Seconds of rate that a rested lane may spend at once. */
-const BURST_SECONDS = 0.25;
 /** Calls in flight per lane and worker. */
 const CALLS_IN_FLIGHT = 200;
 
@@ -23,10 +20,9 @@ export interface LaneLimits {
 
 /** The limits that a new lane starts with; operators change them in its row afterwards. */
 export function laneLimits(provider: Pick<PaymentProvider, 'name' | 'capabilities'>): LaneLimits {
-  const ratePerSecond =
-    provider.name === 'simulated'
-      ? SIMULATED_RATE_PER_SECOND
-      : provider.capabilities().ratePerSecond * SHARE_OF_DECLARED_RATE;
+  const ratePerSecond = /^simulated(_|$)/.test(provider.name)
+    ? SIMULATED_RATE_PER_SECOND
+    : provider.capabilities().ratePerSecond * SHARE_OF_DECLARED_RATE;
   return {
     ratePerSecond,
     burst: Math.max(1, ratePerSecond * BURST_SECONDS),

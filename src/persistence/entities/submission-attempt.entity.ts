@@ -60,4 +60,8 @@ export class SubmissionAttempt {
 
   @Column('boolean', { name: 'replayed', default: false })
   replayed: boolean;
+
+  /** The one call that a lane let through to see whether its provider is well again. */
+  @Column('boolean', { name: 'is_probe', default: false })
+  isProbe: boolean;
 }

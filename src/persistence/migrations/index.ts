@@ -1,12 +1,18 @@
 import { CreatePayments1796000000000 } from './1796000000000-create-payments.js';
+import { AddClassDConsent1796050000000 } from './1796050000000-add-class-d-consent.js';
+import { AddLaneBreaker1796100000000 } from './1796100000000-add-lane-breaker.js';
 import { AddCapabilityClasses1796150000000 } from './1796150000000-add-capability-classes.js';
 import { AddResolutions1796200000000 } from './1796200000000-add-resolutions.js';
 import { AddWebhookInbox1796300000000 } from './1796300000000-add-webhook-inbox.js';
+import { AddSettlement1796400000000 } from './1796400000000-add-settlement.js';
 
 /** Every migration, oldest first. Listed by hand: a file that is not here does not run. */
 export const MIGRATIONS = [
   CreatePayments1796000000000,
+  AddClassDConsent1796050000000,
+  AddLaneBreaker1796100000000,
   AddCapabilityClasses1796150000000,
   AddResolutions1796200000000,
   AddWebhookInbox1796300000000,
+  AddSettlement1796400000000,
 ];

@@ -22,6 +22,9 @@ describe('a lane', () => {
   });
 
   it('of the simulator is never what slows a test', () => {
-    expect(laneLimits(provider('simulated', 5)).ratePerSecond).toBe(20_000);
+    for (const name of ['simulated', 'simulated_b', 'simulated_t']) {
+      expect(laneLimits(provider(name, 5)).ratePerSecond).toBe(20_000);
+    }
+    expect(laneLimits(provider('simulatedpay', 5)).ratePerSecond).toBe(4);
   });
 });
