@@ -22,6 +22,16 @@ export const SHORT: ActivityOptions = { startToCloseTimeout: 10_000, retry: RETR
 /** One lookup: the adapter's deadline of 25 s and the statements around it. Undecided repeats by itself. */
 export const INQUIRE: ActivityOptions = { startToCloseTimeout: 30_000, retry: RETRY_ALWAYS };
 
+/**
+ * One statement for each line that waits: thousands after a large file. The next hour begins anew, so
+ * repeats end before it.
+ */
+export const RECONCILE: ActivityOptions = {
+  startToCloseTimeout: 15 * 60_000,
+  scheduleToCloseTimeout: 50 * 60_000,
+  retry: RETRY_ALWAYS,
+};
+
 /** The armed pair waits in the worker until due. No heartbeat: it would be a write of the server each time. */
 export function armed(dueInMs: number): ActivityOptions {
   return { startToCloseTimeout: Math.max(0, dueInMs) + ARMED_BEYOND_DUE_MS, retry: RETRY_ALWAYS };

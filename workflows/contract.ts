@@ -5,6 +5,7 @@
 
 export const TASK_QUEUE = 'payments';
 export const EXECUTE_PAYMENT = 'executePayment';
+export const RECONCILE_PAYMENTS = 'reconcilePayments';
 export const CANCEL_SIGNAL = 'cancel';
 export const WAKE_SIGNAL = 'wake';
 
@@ -81,4 +82,25 @@ export interface PaymentActivities {
   inquire(input: { readonly paymentId: string }): Promise<InquireAnswer>;
   cancelPayment(input: { readonly paymentId: string }): Promise<CancelAnswer>;
   look(input: { readonly paymentId: string }): Promise<LookAnswer>;
+}
+
+/** What settlement lines that waited came to; see the service of the same name. */
+export interface SettlementFollowedUp {
+  readonly rejudged: number;
+  readonly settled: number;
+  readonly returned: number;
+  readonly contradicted: number;
+  readonly waiting: number;
+  readonly failed: number;
+}
+
+/** Counts of one scheduled reconciliation. */
+export interface ReconciledPayments extends SettlementFollowedUp {
+  readonly woken: number;
+}
+
+/** The activities of the scheduled reconciliation. */
+export interface ReconciliationActivities {
+  followUpSettlement(): Promise<SettlementFollowedUp>;
+  wakeOverdue(): Promise<{ readonly woken: number }>;
 }

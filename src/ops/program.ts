@@ -1,17 +1,24 @@
 import { Command, CommanderError } from 'commander';
+import { addApprove } from './approve.js';
 import { addCancel } from './cancel.js';
 import type { Session } from './command.js';
 import { addCreate } from './create.js';
 import { addDoctor } from './doctor.js';
+import { addEscalate } from './escalate.js';
 import { addGet } from './get.js';
 import { addHistory } from './history.js';
 import { addHold } from './hold.js';
 import { addInvariants } from './invariants.js';
+import { addLanes } from './lanes.js';
 import { addList } from './list.js';
 import { addMigrate } from './migrate.js';
+import { addReconcile } from './reconcile.js';
 import { addRelease } from './release.js';
 import { addReschedule } from './reschedule.js';
+import { addResolve } from './resolve.js';
+import { addReview } from './review.js';
 import { addSeedLocal } from './seed-local.js';
+import { addToken } from './token.js';
 import type { ExitCode, Terminal } from './terminal.js';
 
 const ABOUT = [
@@ -33,10 +40,17 @@ const COMMANDS = [
   addReschedule,
   addHold,
   addRelease,
+  addEscalate,
+  addReview,
+  addResolve,
+  addApprove,
+  addLanes,
+  addReconcile,
   addInvariants,
   addDoctor,
   addMigrate,
   addSeedLocal,
+  addToken,
 ];
 
 /**

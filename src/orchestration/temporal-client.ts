@@ -1,9 +1,12 @@
 import { Client, Connection } from '@temporalio/client';
 import type { Config } from '../config/config.js';
+import { ensureReconciliationSchedule } from './reconciliation-schedule.js';
 import { TemporalWorkflowStarter } from './temporal-workflow-starter.js';
 
 export interface Orchestration {
   readonly starter: TemporalWorkflowStarter;
+  /** See ensureReconciliationSchedule. */
+  readonly ensureReconciliation: () => Promise<void>;
   close(): Promise<void>;
 }
 
@@ -14,5 +17,9 @@ export interface Orchestration {
 export function createOrchestration(config: Config['temporal']): Orchestration {
   const connection = Connection.lazy({ address: config.address });
   const client = new Client({ connection, namespace: config.namespace });
-  return { starter: new TemporalWorkflowStarter(client), close: () => connection.close() };
+  return {
+    starter: new TemporalWorkflowStarter(client),
+    ensureReconciliation: () => ensureReconciliationSchedule(client),
+    close: () => connection.close(),
+  };
 }

@@ -8,7 +8,7 @@ import {
   Worker,
   type LogLevel,
 } from '@temporalio/worker';
-import type { PaymentActivities } from '../../workflows/contract.js';
+import type { PaymentActivities, ReconciliationActivities } from '../../workflows/contract.js';
 import { TASK_QUEUE } from '../../workflows/contract.js';
 import { pause } from '../platform/clock.js';
 import type { Log } from '../platform/logger.js';
@@ -28,7 +28,7 @@ const BUNDLE = fileURLToPath(new URL('../../workflow-bundle.js', import.meta.url
 export interface TemporalWorkerOptions {
   readonly address: string;
   readonly namespace: string;
-  readonly activities: PaymentActivities;
+  readonly activities: PaymentActivities & ReconciliationActivities;
   /** Payments armed at once; each takes two activity slots. */
   readonly maxArmed: number;
   readonly log: Log;

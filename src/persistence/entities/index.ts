@@ -9,6 +9,11 @@ import { Payment } from './payment.entity.js';
 import { Resolution } from './resolution.entity.js';
 import { ReviewCase } from './review-case.entity.js';
 import { Setting } from './setting.entity.js';
+import { SettlementCount } from './settlement-count.entity.js';
+import { SettlementFault } from './settlement-fault.entity.js';
+import { SettlementFile } from './settlement-file.entity.js';
+import { SettlementMissing } from './settlement-missing.entity.js';
+import { SettlementRow } from './settlement-row.entity.js';
 import { SubmissionAttempt } from './submission-attempt.entity.js';
 import { Submission } from './submission.entity.js';
 import { Tenant } from './tenant.entity.js';
@@ -37,4 +42,9 @@ export const ENTITIES = [
   DueSlot,
   Setting,
   WebhookInboxEntry,
+  SettlementFile,
+  SettlementRow,
+  SettlementFault,
+  SettlementMissing,
+  SettlementCount,
 ];

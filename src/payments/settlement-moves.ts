@@ -1,0 +1,167 @@
+import type { PaymentState } from '../domain/payment-state.js';
+import type { Sql, Statement } from '../persistence/database.js';
+import { move } from './gate.js';
+import { escalateToReview, openCase, settleInReview } from './review-moves.js';
+
+/**
+ * What a line of a provider's settlement file does to its payment. Each runs in the transaction of its
+ * caller. A final state is never rewritten: news against it is evidence and a case.
+ */
+
+/** A line as evidence. Money in minor units, positive. */
+export interface SettlementNews {
+  readonly paymentId: string;
+  readonly provider: string;
+  /** Null: the line names the provider's object that we know, not our reference. */
+  readonly generation: number | null;
+  readonly providerRef: string | null;
+  readonly amountMinor: bigint;
+  readonly currency: string;
+  /** The bucket and reason of the line, codes. */
+  readonly kind: string;
+  readonly code: string | null;
+}
+
+const LOCK: Statement = {
+  name: 'settlement-lock',
+  text: `SELECT p.state FROM payment p WHERE p.id = $1 FOR NO KEY UPDATE`,
+};
+
+/** The guard on money, in the database: provider, amount, currency and newest generation are the instruction's. */
+const IS_EQUAL: Statement = {
+  name: 'settlement-is-equal',
+  text: `SELECT 1 FROM payment p
+     JOIN submission s ON s.payment_id = p.id
+      AND s.generation = (SELECT max(g.generation) FROM submission g WHERE g.payment_id = p.id)
+    WHERE p.id = $1 AND p.provider = $2 AND p.amount = $3 AND p.currency = $4
+      AND (s.generation = $5 OR ($5::smallint IS NULL AND p.provider_ref = $6))
+      AND (p.provider_ref IS NULL OR $6::text IS NULL OR p.provider_ref = $6)`,
+};
+
+const FILE: Statement = {
+  name: 'settlement-file-evidence',
+  text: `INSERT INTO evidence (payment_id, tenant_id, generation, source, kind, code, provider_ref, status,
+      observed_amount, observed_currency)
+    SELECT p.id, p.tenant_id, $2, 'settlement', $3, $4, $5, $6, $7, $8 FROM payment p WHERE p.id = $1`,
+};
+
+/** `status` says what the line proves; a line that contradicts the instruction proves nothing. */
+async function fileEvidence(tx: Sql, news: SettlementNews, status: 'succeeded' | null): Promise<void> {
+  await tx.query(FILE, [
+    news.paymentId,
+    news.generation,
+    news.kind,
+    news.code,
+    news.providerRef,
+    status,
+    news.amountMinor,
+    news.currency,
+  ]);
+}
+
+async function lockState(tx: Sql, paymentId: string): Promise<PaymentState | null> {
+  return (await tx.query<{ state: PaymentState }>(LOCK, [paymentId])).rows[0]?.state ?? null;
+}
+
+export type SettledBy =
+  | { readonly kind: 'settled'; readonly from: 'unknown' | 'submitted' | 'needs_review' }
+  /** It has succeeded already: the line agrees. */
+  | { readonly kind: 'agrees' }
+  /** A call is under way or being closed: come back with the line later. */
+  | { readonly kind: 'too_early' }
+  /** The state found, or a money field, does not allow it: it is a contradiction now. */
+  | { readonly kind: 'contradicts' };
+
+const ACTOR = 'settlement';
+
+/**
+ * The provider booked the payment: `unknown` (T14), `submitted` (T17) and `needs_review` (T20) become
+ * `succeeded` when every money field is equal, which the database compares under the row's lock.
+ * Files the line as evidence and wakes the workflow. Twice: the second `agrees`.
+ * @throws faults of storage: nothing of it stands, call again.
+ */
+export async function settleByLine(tx: Sql, news: SettlementNews): Promise<SettledBy> {
+  const state = await lockState(tx, news.paymentId);
+  switch (state) {
+    case 'submitting':
+      return { kind: 'too_early' };
+    case 'succeeded':
+    case 'returned':
+      return { kind: 'agrees' };
+    case null:
+    case 'scheduled':
+    case 'held':
+    case 'failed':
+    case 'cancelled':
+    case 'expired':
+      return { kind: 'contradicts' };
+    case 'unknown':
+    case 'submitted':
+    case 'needs_review':
+      return settleOpen(tx, news, state);
+  }
+}
+
+async function settleOpen(
+  tx: Sql,
+  news: SettlementNews,
+  from: 'unknown' | 'submitted' | 'needs_review',
+): Promise<SettledBy> {
+  const { paymentId, provider, amountMinor, currency, generation, providerRef } = news;
+  const equal = await tx.query(IS_EQUAL, [
+    paymentId,
+    provider,
+    amountMinor,
+    currency,
+    generation,
+    providerRef,
+  ]);
+  if (equal.rowCount !== 1) return { kind: 'contradicts' };
+  await fileEvidence(tx, news, 'succeeded');
+  const decided = { paymentId, to: 'succeeded', providerRef, actor: ACTOR, nextActionInMs: null } as const;
+  const result =
+    from === 'needs_review'
+      ? await settleInReview(tx, { ...decided, source: 'settlement', code: news.kind })
+      : await move(tx, {
+          ...decided,
+          rule: from === 'unknown' ? 'T14' : 'T17',
+          tenant: null,
+          detail: { source: 'settlement', code: news.kind },
+          announce: 'wake',
+        });
+  if (result.kind !== 'moved') {
+    throw new Error(`payment ${paymentId} is locked in ${from}, yet its settlement line did not move it`);
+  }
+  return { kind: 'settled', from };
+}
+
+export interface Contradicted {
+  /** The state left by T16; null: the state stayed. */
+  readonly escalatedFrom: PaymentState | null;
+  readonly caseOpened: boolean;
+}
+
+/**
+ * The line cannot be true beside what is recorded: it is filed as evidence, people get a case, and a
+ * payment whose outcome is open goes to review (T16). Nothing else moves. Twice: one more row of
+ * evidence, one case.
+ * @param reason code of the case.
+ */
+export async function contradictByLine(tx: Sql, news: SettlementNews, reason: string): Promise<Contradicted> {
+  const state = await lockState(tx, news.paymentId);
+  if (state === null) return { escalatedFrom: null, caseOpened: false };
+  await fileEvidence(tx, news, null);
+  if (state === 'submitted' || state === 'unknown') {
+    const result = await escalateToReview(tx, {
+      tenant: null,
+      paymentId: news.paymentId,
+      reason,
+      actor: ACTOR,
+    });
+    if (result.kind === 'moved') return { escalatedFrom: state, caseOpened: true };
+  }
+  return {
+    escalatedFrom: null,
+    caseOpened: await openCase(tx, { paymentId: news.paymentId, reason }),
+  };
+}

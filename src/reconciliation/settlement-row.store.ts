@@ -1,0 +1,188 @@
+import type { PaymentState } from '../domain/payment-state.js';
+import type { Sql, Statement } from '../persistence/database.js';
+import type { Judgement } from './judge-line.js';
+import type { SettlementLine } from './settlement-line.js';
+
+/** What is known of a line: its own row if it came before, and the payment that it names. */
+export interface LineKnowledge {
+  /** Place of the line in the question, from 0. */
+  readonly no: number;
+  readonly storedFileId: bigint | null;
+  readonly storedRowNo: number | null;
+  readonly storedIsSame: boolean | null;
+  readonly bySource: string | null;
+  readonly paymentId: string | null;
+  readonly paymentProvider: string;
+  readonly amount: bigint;
+  readonly currency: string;
+  readonly state: PaymentState;
+  readonly providerRef: string | null;
+  readonly lastGeneration: number | null;
+  readonly knowsGeneration: boolean | null;
+  readonly bookedAfterMs: number | null;
+  readonly hasOtherLine: boolean;
+  readonly wasMissing: boolean;
+}
+
+/**
+ * One portion of lines as arrays, joined by key to what they name (settlement_row_pkey,
+ * payment_by_provider_ref, payment_pkey, submission_pkey, settlement_row_by_payment,
+ * settlement_missing_pkey). OFFSET 0 keeps each look-up a look-up: the planner would otherwise rather
+ * read all of payment once for a portion.
+ */
+const KNOW: Statement = {
+  name: 'settlement-know-lines',
+  text: `SELECT t.no::integer - 1 AS no, k.file_id AS "storedFileId", k.row_no AS "storedRowNo",
+    (k.kind, k.gross, k.fee, k.net, k.currency, k.source_id, k.reference) IS NOT DISTINCT FROM
+      (t.kind, t.gross, t.fee, t.net, t.currency, t.source_id, t.reference) AS "storedIsSame",
+    s.id AS "bySource", p.id AS "paymentId", p.provider AS "paymentProvider", p.amount, p.currency, p.state,
+    p.provider_ref AS "providerRef", g.last AS "lastGeneration", g.knows AS "knowsGeneration",
+    (extract(epoch FROM t.booked_at - p.submission_started_at) * 1000)::double precision AS "bookedAfterMs",
+    EXISTS (SELECT 1 FROM settlement_row o WHERE o.payment_id = p.id AND o.kind = 'payment'
+       AND o.bucket <> 'unexpected_at_provider' AND (o.provider, o.txn_id) <> ($1, t.txn_id)) AS "hasOtherLine",
+    EXISTS (SELECT 1 FROM settlement_missing m WHERE m.payment_id = p.id AND m.appeared_at IS NULL) AS "wasMissing"
+  FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[],
+      $10::timestamptz[], $11::text[], $12::integer[]) WITH ORDINALITY
+    AS t (txn_id, kind, source_id, reference, gross, fee, net, currency, booked_at, payment_id, generation, no)
+  LEFT JOIN LATERAL (SELECT r.* FROM settlement_row r
+     WHERE r.provider = $1 AND r.txn_id = t.txn_id OFFSET 0) k ON true
+  LEFT JOIN LATERAL (SELECT q.id FROM payment q WHERE q.provider_ref = t.source_id AND q.provider = $1
+     ORDER BY q.id LIMIT 1) s ON true
+  LEFT JOIN LATERAL (SELECT q.* FROM payment q WHERE q.id = coalesce(s.id, t.payment_id) OFFSET 0) p ON true
+  LEFT JOIN LATERAL (SELECT max(u.generation) AS last, bool_or(u.generation = t.generation) AS knows
+     FROM submission u WHERE u.payment_id = p.id) g ON true`,
+};
+
+/** What is known of each line, in their order. */
+export async function knowLines(
+  sql: Sql,
+  provider: string,
+  lines: readonly SettlementLine[],
+): Promise<readonly LineKnowledge[]> {
+  const { rows } = await sql.query<LineKnowledge>(KNOW, [
+    provider,
+    lines.map((l) => l.txnId),
+    lines.map((l) => l.kind),
+    lines.map((l) => l.sourceId),
+    lines.map((l) => l.reference),
+    lines.map((l) => l.grossMinor),
+    lines.map((l) => l.feeMinor),
+    lines.map((l) => l.netMinor),
+    lines.map((l) => l.currency),
+    lines.map((l) => l.bookedAt),
+    lines.map((l) => l.paymentId),
+    lines.map((l) => l.generation),
+  ]);
+  const ordered = new Array<LineKnowledge | undefined>(lines.length);
+  for (const row of rows) ordered[row.no] = row;
+  return ordered.map((row) => {
+    if (row === undefined) throw new Error('a settlement line got no answer, which the statement rules out');
+    return row;
+  });
+}
+
+/** By txn_id, so that two imports that meet wait for each other in one order. */
+const INSERT: Statement = {
+  name: 'settlement-insert-rows',
+  text: `INSERT INTO settlement_row (provider, file_id, txn_id, row_no, kind, source_id, reference, gross, fee, net,
+      currency, booked_at, available_at, batch, payment_id, generation, bucket, reason, follow_up)
+    SELECT $1::text, $2::bigint, t.* FROM unnest($3::text[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::bigint[],
+      $9::bigint[], $10::bigint[], $11::text[], $12::timestamptz[], $13::timestamptz[], $14::text[], $15::text[],
+      $16::smallint[], $17::text[], $18::text[], $19::text[]) AS t (txn_id)
+     ORDER BY t.txn_id
+    ON CONFLICT ON CONSTRAINT settlement_row_pkey DO NOTHING`,
+};
+
+export interface JudgedLine {
+  readonly line: SettlementLine;
+  readonly judgement: Judgement;
+}
+
+/**
+ * Stores new lines with their judgement; unique by provider and txn id.
+ * @returns how many were stored: fewer than given when another import stored one of them meanwhile.
+ */
+export async function insertRows(
+  tx: Sql,
+  file: { readonly id: bigint; readonly provider: string },
+  rows: readonly JudgedLine[],
+): Promise<number> {
+  if (rows.length === 0) return 0;
+  const lines = rows.map((r) => r.line);
+  const judgements = rows.map((r) => r.judgement);
+  const { rowCount } = await tx.query(INSERT, [
+    file.provider,
+    file.id,
+    lines.map((l) => l.txnId),
+    lines.map((l) => l.rowNo),
+    lines.map((l) => l.kind),
+    lines.map((l) => l.sourceId),
+    lines.map((l) => l.reference),
+    lines.map((l) => l.grossMinor),
+    lines.map((l) => l.feeMinor),
+    lines.map((l) => l.netMinor),
+    lines.map((l) => l.currency),
+    lines.map((l) => l.bookedAt),
+    lines.map((l) => l.availableAt),
+    lines.map((l) => l.batch),
+    judgements.map((j) => j.paymentId),
+    lines.map((l) => l.generation),
+    judgements.map((j) => j.bucket),
+    judgements.map((j) => j.reason),
+    judgements.map((j) => j.followUp),
+  ]);
+  return rowCount;
+}
+
+/** A row without an identity of its own. */
+export interface FaultRow {
+  readonly rowNo: number;
+  readonly bucket: 'unreadable' | 'duplicate';
+  readonly reason: string;
+  readonly txnId: string | null;
+}
+
+const INSERT_FAULTS: Statement = {
+  name: 'settlement-insert-faults',
+  text: `INSERT INTO settlement_fault (file_id, row_no, bucket, reason, txn_id)
+    SELECT $1::bigint, t.* FROM unnest($2::integer[], $3::text[], $4::text[], $5::text[]) AS t`,
+};
+
+/** Stores rows that could not become lines. */
+export async function insertFaults(tx: Sql, fileId: bigint, faults: readonly FaultRow[]): Promise<void> {
+  if (faults.length === 0) return;
+  await tx.query(INSERT_FAULTS, [
+    fileId,
+    faults.map((f) => f.rowNo),
+    faults.map((f) => f.bucket),
+    faults.map((f) => f.reason),
+    faults.map((f) => f.txnId),
+  ]);
+}
+
+const COUNT: Statement = {
+  name: 'settlement-count',
+  text: `INSERT INTO settlement_count AS c (provider, bucket, rows)
+    SELECT $1::text, t.bucket, t.rows FROM unnest($2::text[], $3::bigint[]) AS t (bucket, rows) ORDER BY t.bucket
+    ON CONFLICT ON CONSTRAINT settlement_count_pkey DO UPDATE SET rows = c.rows + excluded.rows`,
+};
+
+/** Adds to the counts that the metrics show; in the transaction that found the rows. */
+export async function countBuckets(
+  tx: Sql,
+  provider: string,
+  found: ReadonlyMap<string, number>,
+): Promise<void> {
+  if (found.size > 0) await tx.query(COUNT, [provider, [...found.keys()], [...found.values()]]);
+}
+
+const APPEARED: Statement = {
+  name: 'settlement-appeared',
+  text: `UPDATE settlement_missing SET appeared_at = clock_timestamp()
+    WHERE payment_id = ANY ($1::text[]) AND appeared_at IS NULL`,
+};
+
+/** A line told of payments that were reported missing. */
+export async function noteAppeared(tx: Sql, paymentIds: readonly string[]): Promise<void> {
+  if (paymentIds.length > 0) await tx.query(APPEARED, [paymentIds]);
+}
