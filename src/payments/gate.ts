@@ -7,6 +7,10 @@ import type { Sql, Statement } from '../persistence/database.js';
  * the head row and inserts its transition; who finds zero rows has lost and reads again.
  */
 
+/** The resolution `r` that the candidate names: approved by the actor, proposed by somebody else. */
+const APPROVED = `r.id = c.resolution_id AND r.payment_id = p.id AND r.payment_version = p.version
+       AND r.approved_by = c.actor AND r.approved_by <> r.proposed_by AND r.voided_at IS NULL`;
+
 /** Guards beyond the state, on the database's clock. `p` is the head row, `c` the candidate. */
 export const GUARDS = Object.freeze({
   ANYTIME: 'TRUE',
@@ -19,6 +23,32 @@ export const GUARDS = Object.freeze({
      AND NOT EXISTS (SELECT 1 FROM setting s WHERE s.name = 'recovery_hold' AND s.value = 'on')`,
   RECOVERY_HOLD: `EXISTS (SELECT 1 FROM setting s WHERE s.name = 'recovery_hold' AND s.value = 'on')`,
   NEW_TIME_AHEAD: 'c.new_execute_at >= clock_timestamp()',
+  /** Decisive news came during the review, as evidence that names the money instructed unless it says failed. */
+  DECIDED_BY_EVIDENCE: `EXISTS (SELECT 1 FROM evidence e WHERE e.payment_id = p.id
+     AND e.at > (SELECT t.at FROM payment_transition t WHERE t.payment_id = p.id AND t.seq = p.version)
+     AND CASE c.to_state WHEN 'failed' THEN e.status = 'failed' OR e.kind = 'absent'
+           ELSE e.status = CASE c.to_state WHEN 'submitted' THEN 'pending' ELSE c.to_state END
+             AND e.observed_amount = p.amount AND e.observed_currency = p.currency END)`,
+  /** What came back is recorded, and is no more than what was paid. */
+  RETURN_RECORDED: `(SELECT sum(r.amount) <= p.amount AND bool_and(r.currency = p.currency)
+     FROM payment_return r WHERE r.payment_id = p.id)`,
+  /** Two people decided on this version, and nobody ever saw other money move. */
+  RESOLVED_BY_TWO: `EXISTS (SELECT 1 FROM resolution r WHERE ${APPROVED} AND r.outcome = c.to_state)
+     AND (c.to_state <> 'succeeded' OR NOT EXISTS (SELECT 1 FROM evidence e WHERE e.payment_id = p.id
+       AND e.status = 'succeeded' AND (e.observed_amount <> p.amount OR e.observed_currency <> p.currency)))`,
+  /** Two people decided to send again: under the same key while it lives, or under a new one after proof. */
+  RESEND_BY_TWO: `clock_timestamp() < p.not_after
+     AND NOT EXISTS (SELECT 1 FROM submission_attempt o WHERE o.payment_id = p.id AND o.closed_at IS NULL)
+     AND EXISTS (SELECT 1 FROM resolution r
+       JOIN submission s ON s.payment_id = r.payment_id
+        AND s.generation = (SELECT max(g.generation) FROM submission g WHERE g.payment_id = r.payment_id)
+      WHERE ${APPROVED}
+        AND ((r.outcome = 'resend' AND clock_timestamp() < s.key_valid_until)
+          OR (r.outcome = 'resend_new_generation'
+            AND NOT EXISTS (SELECT 1 FROM submission_attempt a
+                             WHERE a.payment_id = s.payment_id AND a.generation = s.generation)
+            AND EXISTS (SELECT 1 FROM submission b WHERE b.payment_id = s.payment_id
+                           AND b.generation = s.generation - 1 AND b.proof IS NOT NULL))))`,
 });
 export type Guard = keyof typeof GUARDS;
 
@@ -31,6 +61,9 @@ const EFFECTS = Object.freeze({
     ', execute_at = c.new_execute_at, not_after = c.new_not_after, wake_after = NULL, armed_by = NULL',
   SETTLE: ', next_action_at = NULL, provider_ref = coalesce(c.provider_ref, p.provider_ref)',
   FOLLOW_UP: ', next_action_at = c.next_action_at, provider_ref = coalesce(c.provider_ref, p.provider_ref)',
+  /** The object of an earlier generation is not the one that the next generation will make. */
+  SEND_AGAIN: `, next_action_at = c.next_action_at,
+     provider_ref = CASE WHEN (SELECT r.outcome FROM resolution r WHERE r.id = c.resolution_id) = 'resend' THEN p.provider_ref END`,
 });
 type Effect = keyof typeof EFFECTS;
 
@@ -49,11 +82,12 @@ const SINGLE_MOVES: Partial<Record<TransitionId, MoveSql>> = {
   T5: { guard: 'NOT_SENT_BEFORE_RESTORE', effect: 'NONE' },
   T6: { guard: 'DEADLINE_PAST', effect: 'NONE' },
   T14: { guard: 'ANYTIME', effect: 'FOLLOW_UP' },
-  T16: { guard: 'ANYTIME', effect: 'SETTLE' },
+  T16: { guard: 'ANYTIME', effect: 'FOLLOW_UP' },
   T17: { guard: 'ANYTIME', effect: 'SETTLE' },
-  T18: { guard: 'ANYTIME', effect: 'FOLLOW_UP' },
-  T20: { guard: 'ANYTIME', effect: 'FOLLOW_UP' },
-  T21: { guard: 'ANYTIME', effect: 'NONE' },
+  T18: { guard: 'RESOLVED_BY_TWO', effect: 'FOLLOW_UP' },
+  T19: { guard: 'RESEND_BY_TWO', effect: 'SEND_AGAIN' },
+  T20: { guard: 'DECIDED_BY_EVIDENCE', effect: 'FOLLOW_UP' },
+  T21: { guard: 'RETURN_RECORDED', effect: 'NONE' },
   T22: { guard: 'RECOVERY_HOLD', effect: 'NONE' },
 };
 
@@ -127,6 +161,8 @@ export interface MoveRequest {
   /** Moves that keep the payment open: when to look again, in ms from now on the database's clock. */
   readonly nextActionInMs?: number | null;
   readonly providerRef?: string | null;
+  /** T18, T19: the resolution that two people made. */
+  readonly resolutionId?: string | null;
   /** Who must hear of it; null when the payment's own activity asked. */
   readonly announce: OutboxKind | null;
 }
@@ -159,7 +195,8 @@ function singleMove(request: MoveRequest): Statement {
   SELECT $1::text AS id, $2::text AS to_state, $3::text AS cause, $4::text AS actor, $5::text AS detail,
          $6::text AS tenant_id, $7::integer AS expected_version, $8::timestamptz AS new_execute_at,
          $9::timestamptz AS new_not_after, $10::text AS provider_ref,
-         clock_timestamp() + $11::double precision * interval '1 ms' AS next_action_at),
+         clock_timestamp() + $11::double precision * interval '1 ms' AS next_action_at,
+         $12::text AS resolution_id),
 ${moveCtes({
   candidates: 'c',
   from,
@@ -211,6 +248,7 @@ export async function move(tx: Sql, request: MoveRequest): Promise<MoveResult> {
       request.newNotAfter ?? null,
       request.providerRef ?? null,
       request.nextActionInMs ?? null,
+      request.resolutionId ?? null,
     ],
   );
   const row = moved.rows[0];

@@ -9,7 +9,8 @@ import {
 import { GUARDS, move, type MoveRequest, type MoveResult } from '../../src/payments/gate.js';
 import { databaseTime, insertScheduled, seedLane, seedTenant, unique } from '../support/builders.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { paymentIn, run, step } from '../support/payment-states.js';
+import { addEvidence, openGeneration, paymentIn, run, step } from '../support/payment-states.js';
+import { seedResolution, seedReturn, setKeyLife } from '../support/review-rows.js';
 
 let db: TestDatabase;
 let tenant: string;
@@ -45,7 +46,7 @@ interface Case {
   readonly title: string;
   /** What fulfils the guard beyond the state. */
   readonly prepare?: (id: string, from: PaymentState) => Promise<unknown>;
-  readonly request?: () => Promise<Partial<MoveRequest>>;
+  readonly request?: (id: string, to: PaymentState) => Promise<Partial<MoveRequest>>;
   readonly after?: () => Promise<unknown>;
 }
 
@@ -53,6 +54,9 @@ const tomorrow = async (): Promise<Partial<MoveRequest>> => ({
   newExecuteAt: await databaseTime(db.database, 86_400),
   newNotAfter: await databaseTime(db.database, 172_800),
 });
+
+/** A hit that is the instruction. */
+const FOUND = { source: 'lookup', kind: 'found', amount: 1_999n, currency: 'EUR' } as const;
 
 /** Moves of one payment, as services ask for them. */
 const SINGLE: readonly Case[] = [
@@ -72,9 +76,31 @@ const SINGLE: readonly Case[] = [
   { rule: 'T14', title: 'T14 settles an unknown outcome' },
   { rule: 'T16', title: 'T16 escalates' },
   { rule: 'T17', title: 'T17 settles a submitted payment' },
-  { rule: 'T18', title: 'T18 resolves to an outcome' },
-  { rule: 'T20', title: 'T20 takes decisive evidence during a review' },
-  { rule: 'T21', title: 'T21 records a return' },
+  {
+    rule: 'T18',
+    title: 'T18 resolves to an outcome',
+    request: async (id, outcome) => ({
+      resolutionId: await seedResolution(db.database, id, { outcome, approvedBy: 'test' }),
+    }),
+  },
+  {
+    rule: 'T19',
+    title: 'T19 resends after a review',
+    prepare: (id) => setKeyLife(db.database, id, 'alive'),
+    request: async (id) => ({
+      resolutionId: await seedResolution(db.database, id, { outcome: 'resend', approvedBy: 'test' }),
+    }),
+  },
+  {
+    rule: 'T20',
+    title: 'T20 takes decisive evidence during a review',
+    request: async (id, to) => {
+      const status = to === 'submitted' ? 'pending' : to;
+      await addEvidence(db.database, id, { ...FOUND, status });
+      return {};
+    },
+  },
+  { rule: 'T21', title: 'T21 records a return', prepare: (id) => seedReturn(db.database, id) },
   {
     rule: 'T22',
     title: 'T22 recovers after a restore',
@@ -93,7 +119,6 @@ const BATCH: readonly Case[] = [
   { rule: 'T12', title: 'T12 gives up what was not sent' },
   { rule: 'T13', title: 'T13 records an unknown outcome' },
   { rule: 'T15', title: 'T15 resends an unknown payment' },
-  { rule: 'T19', title: 'T19 resends after a review' },
 ];
 
 function requestOf(
@@ -139,7 +164,7 @@ const edgesOf = (id: TransitionId) => {
 };
 
 async function moveByGate(of: Case, id: string, to: PaymentState): Promise<MoveResult> {
-  return move(db.database, requestOf({ rule: of.rule, to, ...(await of.request?.()) }, id));
+  return move(db.database, requestOf({ rule: of.rule, to, ...(await of.request?.(id, to)) }, id));
 }
 
 describe('a move of one payment', () => {
@@ -291,6 +316,87 @@ describe('the guard of a move', () => {
     expect(await tracesOf(id)).toMatchObject({ state: 'scheduled', version: 1, transitions: 1 });
     await shift(id, -20, 60);
     expect(await step(db.database, id, begin)).toBe(2);
+  });
+
+  it.each([
+    ['nobody decided', () => null],
+    ['one person alone', (id: string) => seedResolution(db.database, id, { outcome: 'failed' })],
+    ['two people, about another outcome', (id: string) => seedResolution(db.database, id, { outcome: 'succeeded', approvedBy: 'test' })],
+    ['two people, about an older version', (id: string) => seedResolution(db.database, id, { outcome: 'failed', approvedBy: 'test', versionsAgo: 1 })],
+    ['two other people than the actor', (id: string) => seedResolution(db.database, id, { outcome: 'failed', approvedBy: 'person:else' })],
+  ] as const)('T18 refuses what was decided by %s', async (_who, decide) => {
+    const id = await make('needs_review');
+    const resolutionId = await decide(id);
+    expect(await move(db.database, requestOf({ rule: 'T18', to: 'failed', resolutionId }, id))).toMatchObject({
+      kind: 'lost',
+      state: 'needs_review',
+    });
+  }); // prettier-ignore
+
+  it('T18 refuses a success when other money was seen to move', async () => {
+    const id = await make('needs_review');
+    await addEvidence(db.database, id, {
+      ...FOUND,
+      kind: 'found_other',
+      status: 'succeeded',
+      amount: 1_998n,
+    });
+    const resolutionId = await seedResolution(db.database, id, { outcome: 'succeeded', approvedBy: 'test' });
+    expect(
+      await move(db.database, requestOf({ rule: 'T18', to: 'succeeded', resolutionId }, id)),
+    ).toMatchObject({ kind: 'lost' });
+  });
+
+  it('T19 refuses a key whose life is over and a generation without proof', async () => {
+    const resend = async (id: string, outcome: string): Promise<MoveResult> => {
+      const resolutionId = await seedResolution(db.database, id, { outcome, approvedBy: 'test' });
+      return move(db.database, requestOf({ rule: 'T19', resolutionId }, id));
+    };
+    const late = await make('needs_review');
+    await setKeyLife(db.database, late, 'over');
+    expect(await resend(late, 'resend')).toMatchObject({ kind: 'lost' });
+    const unproven = await make('needs_review');
+    expect(await resend(unproven, 'resend_new_generation')).toMatchObject({ kind: 'lost' });
+    const opened = await make('needs_review');
+    await openGeneration(db.database, opened, 2);
+    expect(await resend(opened, 'resend_new_generation')).toMatchObject({ kind: 'lost' });
+    await db.query(`UPDATE submission SET proof = 'of a test' WHERE payment_id = $1 AND generation = 1`, [
+      opened,
+    ]);
+    expect(await resend(opened, 'resend_new_generation')).toMatchObject({ kind: 'moved', to: 'submitting' });
+  });
+
+  it.each([
+    ['no evidence', () => Promise.resolve()],
+    ['another amount', (id: string) => addEvidence(db.database, id, { ...FOUND, status: 'succeeded', amount: 1_998n })],
+    ['another currency', (id: string) => addEvidence(db.database, id, { ...FOUND, status: 'succeeded', currency: 'USD' })],
+    ['no amount', (id: string) => addEvidence(db.database, id, { source: 'webhook', kind: 'found', status: 'succeeded' })],
+    ['another status', (id: string) => addEvidence(db.database, id, { ...FOUND, status: 'pending' })],
+  ] as const)('T20 refuses a success on %s', async (_what, file) => {
+    const id = await make('needs_review');
+    await file(id);
+    expect(await move(db.database, requestOf({ rule: 'T20', to: 'succeeded' }, id))).toMatchObject({
+      kind: 'lost',
+      state: 'needs_review',
+    });
+  }); // prettier-ignore
+
+  it('T20 refuses what was known before the review: people were asked because of it', async () => {
+    const id = await make('unknown');
+    await addEvidence(db.database, id, { ...FOUND, status: 'succeeded' });
+    await move(db.database, requestOf({ rule: 'T16' }, id));
+    const news = requestOf({ rule: 'T20', to: 'succeeded' }, id);
+    expect(await move(db.database, news)).toMatchObject({ kind: 'lost' });
+    await addEvidence(db.database, id, { ...FOUND, status: 'succeeded' });
+    expect(await move(db.database, news)).toMatchObject({ kind: 'moved' });
+  });
+
+  it('T21 refuses without a recorded return, and more than was paid', async () => {
+    const id = await make('succeeded');
+    expect(await move(db.database, requestOf({ rule: 'T21' }, id))).toMatchObject({ kind: 'lost' });
+    await seedReturn(db.database, id, 1_000n);
+    await seedReturn(db.database, id, 1_000n);
+    expect(await move(db.database, requestOf({ rule: 'T21' }, id))).toMatchObject({ kind: 'lost' });
   });
 
   it('T22 refuses without a recovery hold', async () => {

@@ -4,6 +4,8 @@ import { Payment } from './payment.entity.js';
 /** What people have to decide. At most one is open per payment. */
 @Entity('review_case')
 @Index('review_case_one_open', ['paymentId'], { unique: true, where: 'closed_at IS NULL' })
+@Index('review_case_open', ['tenantId', 'id'], { where: 'closed_at IS NULL' })
+@Index('review_case_by_payment', ['paymentId', 'id'])
 export class ReviewCase {
   @PrimaryGeneratedColumn('identity', {
     name: 'id',
@@ -37,4 +39,12 @@ export class ReviewCase {
 
   @Column('text', { name: 'closed_by', nullable: true })
   closedBy: string | null;
+
+  /** When somebody last took the case. */
+  @Column('timestamptz', { name: 'owned_at', nullable: true })
+  ownedAt: Date | null;
+
+  /** What ended it: the cause of the move, or the reason that a person gave. */
+  @Column('text', { name: 'close_reason', nullable: true })
+  closeReason: string | null;
 }

@@ -1,0 +1,141 @@
+import type { PaymentState } from '../domain/payment-state.js';
+import { REVIEW_LOOKUP_MS } from '../domain/submission-policy.js';
+import type { Sql, Statement } from '../persistence/database.js';
+import { move, type MoveResult } from './gate.js';
+
+/**
+ * The moves into and out of review, for the features that find a reason for them. Each runs in the
+ * transaction of its caller, so that the move and what led to it are one commit. When a payment
+ * leaves review, by whatever move, the database closes its case and voids its open proposals in the
+ * same commit (trigger payment_left_review).
+ */
+
+/** A case that nobody decided waits this long before it is overdue. */
+const DUE_IN = `interval '4 hours'`;
+
+const OPEN_CASE: Statement = {
+  name: 'review-open-case',
+  text: `INSERT INTO review_case (payment_id, tenant_id, reason, due_at)
+    SELECT p.id, p.tenant_id, $2, clock_timestamp() + ${DUE_IN} FROM payment p WHERE p.id = $1
+    ON CONFLICT DO NOTHING`,
+};
+
+/**
+ * Opens a case for people and moves nothing: for news that contradicts a final state, which is never
+ * rewritten. File the news as evidence in the same transaction. Metrics are the caller's.
+ * @param reason a code: `contradiction`, `return_exceeds_payment`, …
+ * @returns true when a case was opened; false when one is open already, or there is no such payment.
+ * Twice: one case.
+ */
+export async function openCase(
+  tx: Sql,
+  { paymentId, reason }: { readonly paymentId: string; readonly reason: string },
+): Promise<boolean> {
+  return (await tx.query(OPEN_CASE, [paymentId, reason])).rowCount === 1;
+}
+
+export interface EscalateRequest {
+  /** The tenant of the caller; null for the worker, which serves all. */
+  readonly tenant: string | null;
+  readonly paymentId: string;
+  readonly reason: string;
+  readonly actor: string;
+  readonly expectedVersion?: number | null;
+}
+
+/**
+ * T16 from `submitted` and `unknown`: people decide, and meanwhile the provider is
+ * asked once an hour. The case joins the move. Wakes the workflow.
+ * Twice: the second is lost.
+ */
+export async function escalateToReview(tx: Sql, request: EscalateRequest): Promise<MoveResult> {
+  const { tenant, paymentId, reason, actor, expectedVersion = null } = request;
+  const result = await move(tx, {
+    rule: 'T16',
+    from: ['submitted', 'unknown'],
+    tenant,
+    paymentId,
+    actor,
+    expectedVersion,
+    detail: { code: reason },
+    nextActionInMs: REVIEW_LOOKUP_MS,
+    announce: 'wake',
+  });
+  if (result.kind === 'moved') await openCase(tx, { paymentId, reason });
+  return result;
+}
+
+export interface ReviewNews {
+  readonly paymentId: string;
+  readonly to: Extract<PaymentState, 'submitted' | 'succeeded' | 'failed'>;
+  readonly source: 'lookup' | 'webhook' | 'settlement' | 'late_answer';
+  readonly code: string;
+  readonly providerRef: string | null;
+  /** `worker:<id>`, `webhook`, `settlement`. */
+  readonly actor: string;
+  /** For `submitted`: when to ask again (ms from now, database clock); else null. */
+  readonly nextActionInMs: number | null;
+}
+
+/**
+ * T20: the provider's own decisive word arrives while people still think. File it as evidence in this
+ * transaction first: the gate moves only by a row that came during the review, has the status of the
+ * target, and names the amount and the currency that were instructed unless it says failed. The case
+ * is closed and open proposals are void. Wakes the workflow.
+ * @returns lost when the payment is not in review any more, or no row decides.
+ * Twice: the second is lost.
+ */
+export async function settleInReview(tx: Sql, news: ReviewNews): Promise<MoveResult> {
+  return move(tx, {
+    rule: 'T20',
+    tenant: null,
+    paymentId: news.paymentId,
+    to: news.to,
+    actor: news.actor,
+    detail: { source: news.source, code: news.code },
+    providerRef: news.providerRef,
+    nextActionInMs: news.nextActionInMs,
+    announce: 'wake',
+  });
+}
+
+export interface ResolveRequest {
+  readonly tenant: string;
+  readonly paymentId: string;
+  /** The resolution that this transaction has approved. */
+  readonly resolutionId: string;
+  /** `resend` goes to `submitting` without an open attempt (T19); the worker opens it. */
+  readonly to: Extract<PaymentState, 'submitted' | 'succeeded' | 'failed' | 'submitting'>;
+  readonly outcome: string;
+  readonly reasonCode: string;
+  readonly proposedBy: string;
+  /** Who approved: the actor of the move. */
+  readonly approvedBy: string;
+  readonly version: number;
+}
+
+/**
+ * T18 and T19: what two people decided. The gate's own statement checks that the resolution is
+ * approved by another person than proposed it, for this version. The transition names both.
+ * @returns lost when anything of that does not hold. Twice: the second is lost.
+ */
+export async function resolveReview(tx: Sql, request: ResolveRequest): Promise<MoveResult> {
+  const isOpen = request.to === 'submitting' || request.to === 'submitted';
+  return move(tx, {
+    rule: request.to === 'submitting' ? 'T19' : 'T18',
+    tenant: request.tenant,
+    paymentId: request.paymentId,
+    to: request.to,
+    actor: request.approvedBy,
+    expectedVersion: request.version,
+    detail: {
+      code: request.reasonCode,
+      outcome: request.outcome,
+      proposed_by: request.proposedBy,
+      resolution: request.resolutionId,
+    },
+    nextActionInMs: isOpen ? 0 : null,
+    resolutionId: request.resolutionId,
+    announce: 'wake',
+  });
+}
