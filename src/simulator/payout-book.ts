@@ -1,4 +1,5 @@
 import type { AccountSwitches } from './account.js';
+import type { WebhookEndpoint } from './webhooks/webhook-endpoint.js';
 
 /**
  * Everything the simulated provider knows, as the sum of its ledger's records. The live process
@@ -100,6 +101,7 @@ export type LedgerRecord =
   | { readonly type: 'expected'; readonly times: Readonly<Record<string, number>> }
   | { readonly type: 'advanced'; readonly offsetMs: number }
   | { readonly type: 'switched'; readonly account: string; readonly switches: Partial<AccountSwitches> }
+  | { readonly type: 'endpoint'; readonly account: string; readonly endpoint: WebhookEndpoint | null }
   | { readonly type: 'reset' };
 
 /** Our references are `<payment id>/<generation>`; all generations of a payment count together. */
@@ -116,6 +118,7 @@ export class PayoutBook {
   private chargesByPayment = new Map<string, Charge[]>();
   private expectedAt = new Map<string, number>();
   private switches = new Map<string, Partial<AccountSwitches>>();
+  private endpoints = new Map<string, WebhookEndpoint | null>();
   /** Milliseconds that the control port has added to the provider's clock. */
   clockOffsetMs = 0;
 
@@ -142,6 +145,9 @@ export class PayoutBook {
         return;
       case 'switched':
         this.switches.set(record.account, { ...this.switches.get(record.account), ...record.switches });
+        return;
+      case 'endpoint':
+        this.endpoints.set(record.account, record.endpoint);
         return;
       case 'reset':
         this.clear();
@@ -184,6 +190,11 @@ export class PayoutBook {
   /** What the control port has changed for an account; empty: nothing. */
   switchesOf(account: string): Partial<AccountSwitches> {
     return this.switches.get(account) ?? {};
+  }
+
+  /** What the control port has set for an account: null: its events go nowhere. undefined: nothing set. */
+  endpointOf(account: string): WebhookEndpoint | null | undefined {
+    return this.endpoints.get(account);
   }
 
   /** Every movement, payment by payment in the order of their first charge. */
@@ -232,6 +243,7 @@ export class PayoutBook {
     this.chargesByPayment.clear();
     this.expectedAt.clear();
     this.switches.clear();
+    this.endpoints.clear();
     this.clockOffsetMs = 0;
   }
 }

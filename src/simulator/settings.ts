@@ -1,6 +1,8 @@
 import { PROFILES, USUAL_SWITCHES, credentialOf, readSwitches } from './account.js';
 import type { AccountSwitches, Profile, SimulatedAccount } from './account.js';
 import { isRecord } from './fault.js';
+import { readEndpoint } from './webhooks/webhook-endpoint.js';
+import type { WebhookEndpoint } from './webhooks/webhook-endpoint.js';
 
 /** How a simulator process is set up. */
 export interface SimulatorSettings {
@@ -16,6 +18,10 @@ export interface SimulatorSettings {
   readonly keyLifeMs: number;
   /** What single accounts do otherwise, by account. */
   readonly switches: ReadonlyMap<string, Partial<AccountSwitches>>;
+  /** Where events go, by account. */
+  readonly webhooks: ReadonlyMap<string, WebhookEndpoint>;
+  /** Milliseconds before each repeat of an event that was not taken. */
+  readonly webhookRetryDelaysMs: readonly number[];
 }
 
 const LONGEST_KEY_LIFE_MS = 365 * 24 * 60 * 60 * 1000;
@@ -25,7 +31,7 @@ const LONGEST_KEY_LIFE_MS = 365 * 24 * 60 * 60 * 1000;
  *
  * `SIMULATOR_PROFILE_KEYS` is a comma-separated list of `key:profile` or `key:profile:account`.
  * Without an account, all keys of one profile share `acct_<profile>`. `SIMULATOR_SWITCHES` is a JSON
- * object: account to its switches.
+ * object: account to its switches. `SIMULATOR_WEBHOOKS` is a JSON list of endpoints.
  * @throws Error with one sentence that names the variable; never the value of a secret.
  */
 export function readSimulatorSettings(env: NodeJS.ProcessEnv): SimulatorSettings {
@@ -42,6 +48,8 @@ export function readSimulatorSettings(env: NodeJS.ProcessEnv): SimulatorSettings
       fallback: USUAL_SWITCHES.keyLifeMs,
     }),
     switches: readAccountSwitches(env['SIMULATOR_SWITCHES'] || '{}'),
+    webhooks: readWebhooks(env['SIMULATOR_WEBHOOKS'] || '[]'),
+    webhookRetryDelaysMs: readDelays(env['SIMULATOR_WEBHOOK_RETRY_MS'] || '200,1000,5000,15000,30000'),
   };
 }
 
@@ -110,4 +118,29 @@ function readAccountSwitches(text: string): ReadonlyMap<string, Partial<AccountS
     switches.set(account, read.switches);
   }
   return switches;
+}
+
+function readWebhooks(text: string): ReadonlyMap<string, WebhookEndpoint> {
+  let given: unknown;
+  try {
+    given = JSON.parse(text);
+  } catch {
+    given = null;
+  }
+  if (!Array.isArray(given)) throw new Error('SIMULATOR_WEBHOOKS must be a JSON list of endpoints.');
+  const endpoints = new Map<string, WebhookEndpoint>();
+  for (const [index, entry] of given.entries()) {
+    const read = readEndpoint(isRecord(entry) ? entry : {});
+    if ('wrong' in read) throw new Error(`SIMULATOR_WEBHOOKS, entry ${index + 1}: ${read.wrong}`);
+    endpoints.set(read.endpoint.account, read.endpoint);
+  }
+  return endpoints;
+}
+
+function readDelays(text: string): readonly number[] {
+  const delays = text.split(',').map((part) => (/^\d{1,9}$/.test(part.trim()) ? Number(part) : NaN));
+  if (delays.some(Number.isNaN)) {
+    throw new Error('SIMULATOR_WEBHOOK_RETRY_MS must be whole milliseconds, comma-separated.');
+  }
+  return delays;
 }

@@ -15,6 +15,9 @@ import { RequestLog } from './request-log.js';
 import type { SimulatorSettings } from './settings.js';
 import { VirtualClock } from './virtual-clock.js';
 import { createWallClock } from './wall-clock.js';
+import { webhookCommands } from './webhooks/webhook-commands.js';
+import type { WebhookEndpoint } from './webhooks/webhook-endpoint.js';
+import { WebhookSender } from './webhooks/webhook-sender.js';
 
 /** Requests that `/requests` still knows. */
 const REQUESTS_KEPT = 200_000;
@@ -41,6 +44,7 @@ export async function startSimulator(settings: SimulatorSettings): Promise<Runni
     file.append(entry);
     if (entry.type === 'executed' && entry.payout) ends.watch(book.required(entry.payout.id));
     if (entry.type === 'ended') ends.watch(book.required(entry.id));
+    webhooks.tell(entry);
   };
   const ends = new PayoutEnds(book, record, clock);
   const switchesOf = (account: string): AccountSwitches => ({
@@ -54,6 +58,19 @@ export async function startSimulator(settings: SimulatorSettings): Promise<Runni
   const plan = new FaultPlan(clock.now);
   const log = new RequestLog(REQUESTS_KEPT);
   const whenWritten = (callback: () => void): void => file.whenWritten(callback);
+  const endpointOf = (account: string): WebhookEndpoint | null => {
+    const set = book.endpointOf(account);
+    return set === undefined ? (settings.webhooks.get(account) ?? null) : set;
+  };
+  const webhooks = new WebhookSender({
+    book,
+    plan,
+    endpointOf,
+    whenWritten,
+    retryDelaysMs: settings.webhookRetryDelaysMs,
+    now,
+    virtualNow: clock.now,
+  });
   const provider = new ProviderPort({
     accounts: settings.accounts,
     book,
@@ -63,7 +80,7 @@ export async function startSimulator(settings: SimulatorSettings): Promise<Runni
     log,
     switchesOf,
     whenWritten,
-    beforeAnswer: (_reference, callback) => callback(),
+    beforeAnswer: (reference, callback) => webhooks.beforeAnswer(reference, callback),
     now,
     virtualNow: clock.now,
     kill: () => process.kill(process.pid, 'SIGKILL'),
@@ -73,6 +90,7 @@ export async function startSimulator(settings: SimulatorSettings): Promise<Runni
 
   const reset = (): void => {
     provider.dropUnfinished();
+    webhooks.clear();
     protocol.clear();
     ends.clear();
     clock.clear();
@@ -84,6 +102,7 @@ export async function startSimulator(settings: SimulatorSettings): Promise<Runni
     if (!open) provider.close();
     else if (!provider.isOpen) await provider.open(settings.host, port);
   };
+  const accountNames = new Set([...settings.accounts.values()].map(({ account }) => account));
   const commands = controlCommands({
     book,
     report: new LedgerReport(book, (payout) => ends.current(payout)),
@@ -91,14 +110,15 @@ export async function startSimulator(settings: SimulatorSettings): Promise<Runni
     log,
     provider,
     clock,
-    accountNames: new Set([...settings.accounts.values()].map(({ account }) => account)),
+    accountNames,
     switchesOf,
     record,
     whenWritten,
     reset,
     listen,
   });
-  const control = new ControlPort(settings.controlToken, commands);
+  const more = webhookCommands({ webhooks, endpointOf, accountNames, record, whenWritten });
+  const control = new ControlPort(settings.controlToken, new Map([...commands, ...more]));
   const controlPort = await control.open(settings.host, settings.controlPort);
   return {
     port,
@@ -107,6 +127,7 @@ export async function startSimulator(settings: SimulatorSettings): Promise<Runni
       provider.dropUnfinished();
       provider.close();
       control.close();
+      webhooks.clear();
       clock.clear();
       file.close();
     },

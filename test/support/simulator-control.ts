@@ -67,6 +67,29 @@ export interface AccountSwitches {
   readonly errorReplay?: 'stored' | 'forgotten' | 're_executed';
 }
 
+/** Where an account's events go; `url: null`: nowhere. Default scheme: `simulated`. */
+export interface WebhookInput {
+  readonly account: string;
+  readonly url: string | null;
+  readonly secrets?: readonly string[];
+  readonly scheme?: 'simulated' | 'stripe' | 'standard';
+}
+
+export interface Delivery {
+  readonly eventId: string;
+  readonly type: string;
+  readonly account: string;
+  readonly reference: string;
+  readonly fault: string;
+  /** Not the event itself but what a fault put before it. */
+  readonly stray: boolean;
+  /** From 1; 0: dropped. */
+  readonly attempt: number;
+  readonly sentAt: number;
+  readonly httpStatus: number | null;
+  readonly error: string | null;
+}
+
 /** Where a simulator's control port is, and the token it wants. */
 export interface ControlAddress {
   readonly controlUrl: string;
@@ -135,6 +158,39 @@ export class SimulatorControl {
   /** Moves the provider's own clock ahead: keys expire, payouts end and return. Arrivals stay true. */
   async advanceClock(ms: number): Promise<void> {
     await this.control('POST', '/clock', { advance_ms: ms });
+  }
+
+  async setWebhook(endpoint: WebhookInput): Promise<void> {
+    await this.control('POST', '/webhooks', endpoint);
+  }
+
+  /** `pending`: events that are neither delivered nor given up. */
+  async webhooks(): Promise<{
+    readonly pending: number;
+    readonly endpoints: readonly {
+      readonly account: string;
+      readonly url: string;
+      readonly scheme: string;
+    }[];
+  }> {
+    return (await this.control('GET', '/webhooks')) as {
+      pending: number;
+      endpoints: { account: string; url: string; scheme: string }[];
+    };
+  }
+
+  /** What was sent to endpoints and what they answered, oldest first. */
+  async deliveries(paymentId?: string): Promise<readonly Delivery[]> {
+    const query = paymentId === undefined ? '' : `?reference=${encodeURIComponent(paymentId)}`;
+    const answer = await this.control('GET', `/webhooks/deliveries${query}`);
+    return (answer as { deliveries: Delivery[] }).deliveries;
+  }
+
+  /** Sends all events of a payment once more, under their old ids. @returns how many. */
+  async redeliver(paymentId: string): Promise<number> {
+    return (
+      (await this.control('POST', '/webhooks/redeliver', { reference: paymentId })) as { events: number }
+    ).events;
   }
 
   /** Empties the ledger, sets clock, switches and plans back; requests under way are cut. */

@@ -47,6 +47,17 @@ describe('the settings of the simulator', () => {
       'SIMULATOR_PROFILE_KEYS, entry 1, names profile E; this simulator has A, B, C, D, T.',
     ],
     ['SIMULATOR_PROFILE_KEYS', 'sk_a:A,sk_a:T', 'SIMULATOR_PROFILE_KEYS, entry 2, repeats a key.'],
+    ['SIMULATOR_WEBHOOKS', '{}', 'SIMULATOR_WEBHOOKS must be a JSON list of endpoints.'],
+    [
+      'SIMULATOR_WEBHOOKS',
+      '[{"account":"acct_a","url":"ftp://here","secret":"long-enough"}]',
+      'SIMULATOR_WEBHOOKS, entry 1: An endpoint needs a url of http or https.',
+    ],
+    [
+      'SIMULATOR_WEBHOOK_RETRY_MS',
+      '10,soon',
+      'SIMULATOR_WEBHOOK_RETRY_MS must be whole milliseconds, comma-separated.',
+    ],
     ['SIMULATOR_SWITCHES', '{', 'SIMULATOR_SWITCHES must be JSON: account to an object of switches.'],
     ['SIMULATOR_SWITCHES', '[]', 'SIMULATOR_SWITCHES must be an object: account to its switches.'],
     [
