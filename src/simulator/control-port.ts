@@ -4,10 +4,12 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { readBody } from './http-body.js';
 
-/** An answer of the control port: a status and a JSON value. */
+/** An answer of the control port: a status and a JSON value, or a text of another type. */
 export interface ControlAnswer {
   readonly status: number;
   readonly content: unknown;
+  /** Set: the content is a text of this type and is sent as it is. */
+  readonly contentType?: string;
 }
 
 /** One command: its query and JSON body in, its answer out. */
@@ -50,8 +52,8 @@ export class ControlPort {
   private receive(request: IncomingMessage, response: ServerResponse): void {
     readBody(request, MAX_BODY_BYTES, (body) => {
       this.carryOut(request, body).then(
-        ({ status, content }) => send(response, status, content),
-        (error: unknown) => send(response, 500, { error: String(error) }),
+        (answer) => send(response, answer),
+        (error: unknown) => send(response, refusal(500, String(error))),
       );
     });
   }
@@ -84,10 +86,10 @@ export function refusal(status: number, message: string): ControlAnswer {
   return { status, content: { error: message } };
 }
 
-function send(response: ServerResponse, status: number, content: unknown): void {
-  const body = JSON.stringify(content);
+function send(response: ServerResponse, { status, content, contentType }: ControlAnswer): void {
+  const body = contentType === undefined ? JSON.stringify(content) : String(content);
   response.writeHead(status, {
-    'content-type': 'application/json',
+    'content-type': contentType ?? 'application/json',
     'content-length': Buffer.byteLength(body),
   });
   response.end(body);

@@ -13,6 +13,7 @@ import { PayoutProtocol } from './payout-protocol.js';
 import { ProviderPort } from './provider-port.js';
 import { RequestLog } from './request-log.js';
 import type { SimulatorSettings } from './settings.js';
+import { settlementCommands } from './settlement/settlement-commands.js';
 import { VirtualClock } from './virtual-clock.js';
 import { createWallClock } from './wall-clock.js';
 import { webhookCommands } from './webhooks/webhook-commands.js';
@@ -117,7 +118,10 @@ export async function startSimulator(settings: SimulatorSettings): Promise<Runni
     reset,
     listen,
   });
-  const more = webhookCommands({ webhooks, endpointOf, accountNames, record, whenWritten });
+  const more = [
+    ...webhookCommands({ webhooks, endpointOf, accountNames, record, whenWritten }),
+    ...settlementCommands(book, (payout) => ends.current(payout), accountNames),
+  ];
   const control = new ControlPort(settings.controlToken, new Map([...commands, ...more]));
   const controlPort = await control.open(settings.host, settings.controlPort);
   return {

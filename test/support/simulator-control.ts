@@ -90,6 +90,24 @@ export interface Delivery {
   readonly error: string | null;
 }
 
+/** Which part of an account's settlement, in which form, and how many errors to put in. */
+export interface SettlementQuery {
+  readonly account: string;
+  /** RFC 3339 or epoch ms of the virtual clock: booked from (inclusive) to (exclusive). */
+  readonly from?: string;
+  readonly to?: string;
+  readonly format?: 'csv' | 'camt053';
+  /** `<seed>:<count>`. */
+  readonly errors?: string;
+}
+
+export interface InjectedError {
+  readonly error: string;
+  readonly reference: string;
+  readonly source_id: string;
+  readonly txn_id: string;
+}
+
 /** Where a simulator's control port is, and the token it wants. */
 export interface ControlAddress {
   readonly controlUrl: string;
@@ -191,6 +209,23 @@ export class SimulatorControl {
     return (
       (await this.control('POST', '/webhooks/redeliver', { reference: paymentId })) as { events: number }
     ).events;
+  }
+
+  /** The settlement file's text. */
+  async settlement(query: SettlementQuery): Promise<string> {
+    const { controlUrl, controlToken } = this.address();
+    const response = await fetch(`${controlUrl}/settlement?${new URLSearchParams({ ...query })}`, {
+      headers: { authorization: `Bearer ${controlToken}` },
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`GET /settlement was refused: ${text}`);
+    return text;
+  }
+
+  /** What is wrong in the file that `settlement` gives for the same query. */
+  async settlementAnswers(query: SettlementQuery): Promise<readonly InjectedError[]> {
+    const path = `/settlement/answers?${new URLSearchParams({ ...query })}`;
+    return (await this.control('GET', path)) as InjectedError[];
   }
 
   /** Empties the ledger, sets clock, switches and plans back; requests under way are cut. */
