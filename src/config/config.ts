@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { StripeEnvironment, stripeSettingsOf } from './stripe-settings.js';
+import type { StripeSettings } from './stripe-settings.js';
 
 /**
  * Reads and validates the environment once. Every process takes its settings from the one typed
@@ -29,6 +31,7 @@ const Environment = z.object({
   PAYMENTS_SIMULATOR_API_KEY_C: z.string().min(1).optional(),
   PAYMENTS_SIMULATOR_API_KEY_D: z.string().min(1).optional(),
   PAYMENTS_SIMULATOR_API_KEY_T: z.string().min(1).optional(),
+  ...StripeEnvironment,
   PAYMENTS_OIDC_ISSUER: z.url({ protocol: /^https?$/ }).optional(),
   PAYMENTS_OIDC_AUDIENCE: z.string().min(1).optional(),
   PAYMENTS_OIDC_JWKS: z.url({ protocol: /^(https?|file)$/ }).optional(),
@@ -60,6 +63,8 @@ export interface Config {
   /** The provider a payment gets when its create names none. */
   readonly defaultProvider: string;
   readonly simulator: SimulatorConfig | null;
+  /** null: Stripe is no provider of this process. */
+  readonly stripe: StripeSettings | null;
   /** Whose tokens let people in; null: nobody's, and only API keys open anything. */
   readonly oidc: OidcConfig | null;
   /**
@@ -107,6 +112,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     logLevel: e.PAYMENTS_LOG_LEVEL,
     defaultProvider: e.PAYMENTS_PROVIDER,
     simulator: simulatorOf(e),
+    stripe: stripeSettingsOf(e, e.PAYMENTS_MODE),
     oidc: oidcOf(e),
     webhookSecrets: webhookSecretsOf(e),
     horizonDays: e.PAYMENTS_HORIZON_DAYS,

@@ -3,6 +3,7 @@ import type { PaymentProvider } from './payment-provider.js';
 import { validateDescriptor } from './provider-descriptor.js';
 import { SimulatedProvider } from './simulated/simulated.adapter.js';
 import { SIMULATED_PROFILES } from './simulated/simulated.descriptor.js';
+import { StripePaymentIntents, StripeTransfers } from './stripe/stripe.adapter.js';
 
 /** The providers of this process, by the name that a payment carries. */
 export interface ProviderRegistry {
@@ -16,19 +17,32 @@ export interface ProviderRegistry {
 
 /**
  * The providers that the configuration names: where a simulator is configured, `simulated` and one
- * more for each further profile that has a key (`simulated_b`, `_c`, `_d`, `_t`).
+ * more for each further profile that has a key (`simulated_b`, `_c`, `_d`, `_t`); where Stripe is,
+ * `stripe` (transfers) and `stripe_intents` (PaymentIntents).
  * @throws Error when a descriptor has a missing or absurd field, or claims that contradict each other:
  * start-up ends here.
  */
-export function createProviderRegistry({ simulator }: Pick<Config, 'simulator'>): ProviderRegistry {
-  if (simulator === null) return registryOf([]);
+export function createProviderRegistry({
+  simulator,
+  stripe,
+}: Pick<Config, 'simulator' | 'stripe'>): ProviderRegistry {
+  return registryOf([...simulatedProviders(simulator), ...stripeProviders(stripe)]);
+}
+
+function simulatedProviders(simulator: Config['simulator']): readonly PaymentProvider[] {
+  if (simulator === null) return [];
   const { url, apiKeys } = simulator;
-  return registryOf(
-    SIMULATED_PROFILES.flatMap((profile) => {
-      const apiKey = apiKeys[profile];
-      return apiKey === undefined ? [] : [new SimulatedProvider({ baseUrl: url, apiKey, profile })];
-    }),
-  );
+  return SIMULATED_PROFILES.flatMap((profile) => {
+    const apiKey = apiKeys[profile];
+    return apiKey === undefined ? [] : [new SimulatedProvider({ baseUrl: url, apiKey, profile })];
+  });
+}
+
+function stripeProviders(stripe: Config['stripe']): readonly PaymentProvider[] {
+  if (stripe === null) return [];
+  const { apiKey, account, url } = stripe;
+  const options = { apiKey, account, ...(url !== null && { baseUrl: url }) };
+  return [new StripeTransfers(options), new StripePaymentIntents(options)];
 }
 
 /**

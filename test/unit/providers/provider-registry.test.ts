@@ -28,7 +28,10 @@ function bank(descriptor: Partial<ProviderDescriptor> = {}, closed: string[] = [
 
 describe('the registry of providers', () => {
   it('has the simulated provider where a simulator is configured', async () => {
-    const registry = createProviderRegistry({ simulator: { url: OPTIONS.baseUrl, apiKeys: { A: 'sk_a' } } });
+    const registry = createProviderRegistry({
+      simulator: { url: OPTIONS.baseUrl, apiKeys: { A: 'sk_a' } },
+      stripe: null,
+    });
     expect(registry.names()).toEqual(['simulated']);
     expect(registry.get('simulated')?.capabilities().phases).toBe(1);
     await registry.closeAll();
@@ -37,7 +40,7 @@ describe('the registry of providers', () => {
 
   it('has one provider for each profile that has a key, each of the class that its name says', async () => {
     const apiKeys = { A: 'sk_a', B: 'sk_b', C: 'sk_c', D: 'sk_d', T: 'sk_t' };
-    const registry = createProviderRegistry({ simulator: { url: OPTIONS.baseUrl, apiKeys } });
+    const registry = createProviderRegistry({ simulator: { url: OPTIONS.baseUrl, apiKeys }, stripe: null });
     const classes = registry.names().map((name) => {
       const provider = registry.get(name);
       return [name, provider && capabilityClass(provider.capabilities())];
@@ -53,7 +56,7 @@ describe('the registry of providers', () => {
   });
 
   it('has none without a simulator, and nothing stands in for an unknown name', () => {
-    const registry = createProviderRegistry({ simulator: null });
+    const registry = createProviderRegistry({ simulator: null, stripe: null });
     expect(registry.names()).toEqual([]);
     for (const name of ['simulated', 'stripe', 'constructor', '']) expect(registry.get(name)).toBeUndefined();
   });
