@@ -23,6 +23,10 @@ export default defineConfig({
       tier('workflow', { ...slow, fileParallelism: false }),
       // A database per file: two files at once do not meet.
       tier('integration', { ...slow, globalSetup: ['test/support/postgres.setup.ts'] }),
+      // Stand-ins of Stripe that nobody here wrote; `npm run test:fakes` starts them. Without them it skips.
+      tier('fakes', { ...slow, fileParallelism: false }),
+      // The real provider's test mode; without a key it skips, and says so.
+      tier('contract', { ...slow, fileParallelism: false }),
       // A whole stack per file: two of them starve each other of the time that due payments need.
       tier('e2e', { testTimeout: 120_000, hookTimeout: 180_000, fileParallelism: false }),
     ],
