@@ -10,7 +10,7 @@ const DUE_IS_STARTED: Invariant = {
   scoped: false,
   text: () => `
     SELECT p.id FROM lane l JOIN payment p ON p.lane = l.lane AND p.state = 'scheduled'
-     WHERE NOT l.paused
+     WHERE NOT l.paused AND l.wait_until IS NULL AND l.breaker = 'closed'
        AND p.execute_at < clock_timestamp() - interval '${LATENESS_LIMIT_S} s'
        AND (p.wake_after IS NULL OR p.wake_after < clock_timestamp() - interval '${LATENESS_LIMIT_S} s')
        AND NOT EXISTS (SELECT 1 FROM setting s WHERE s.name = 'recovery_hold' AND s.value = 'on')`,

@@ -41,6 +41,8 @@ export interface LaneSeed {
   /** Calls in flight per worker. */
   readonly cap?: number;
   readonly paused?: boolean;
+  /** Absent: off, so that a test may fail as many calls as it wants. */
+  readonly breaker?: boolean;
 }
 
 /** Inserts a lane with a full bucket and returns its name. */
@@ -50,8 +52,8 @@ export async function seedLane(sql: Sql, seed: LaneSeed = {}): Promise<string> {
   await sql.query(
     {
       name: 'seed-lane',
-      text: `INSERT INTO lane (lane, provider, account, rate, burst, tokens, cap, paused)
-             VALUES ($1, $2, $3, $4, $5, $5, $6, $7)`,
+      text: `INSERT INTO lane (lane, provider, account, rate, burst, tokens, cap, paused, breaker_enabled)
+             VALUES ($1, $2, $3, $4, $5, $5, $6, $7, $8)`,
     },
     [
       lane,
@@ -61,6 +63,7 @@ export async function seedLane(sql: Sql, seed: LaneSeed = {}): Promise<string> {
       burst,
       seed.cap ?? 200,
       seed.paused ?? false,
+      seed.breaker ?? false,
     ],
   );
   return lane;

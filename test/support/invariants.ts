@@ -108,7 +108,8 @@ const LOAD = `SELECT json_build_object(
      WHERE closed_at IS NULL`)},
   'workers', ${rows(`SELECT id, ${micros('lease_expires_at')} AS until FROM worker`)},
   'outbox', ${rows(`SELECT payment_id AS payment, ${micros('created_at')} AS created FROM outbox`)},
-  'paused', coalesce((SELECT json_agg(lane) FROM lane WHERE paused), '[]'::json),
+  'paused', coalesce((SELECT json_agg(lane) FROM lane
+    WHERE paused OR wait_until IS NOT NULL OR breaker <> 'closed'), '[]'::json),
   'strict', coalesce((SELECT json_agg(id) FROM tenant WHERE unique_references), '[]'::json)) AS world`;
 
 /** Every move that may exist, as the table of the design says it, written out by hand. */
