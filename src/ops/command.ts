@@ -11,13 +11,18 @@ export interface CommonOptions {
   readonly json?: boolean;
 }
 
+export interface CommandText {
+  readonly name: string;
+  readonly summary: string;
+  readonly example: string;
+  /** Runs when its parent is given no word. */
+  readonly isDefault?: boolean;
+}
+
 /** Adds a sub-command with `--json` and an example in its help. */
-export function addCommand(
-  program: Command,
-  of: { readonly name: string; readonly summary: string; readonly example: string },
-): Command {
+export function addCommand(program: Command, of: CommandText): Command {
   return program
-    .command(of.name)
+    .command(of.name, { isDefault: of.isDefault ?? false })
     .description(of.summary)
     .option('--json', 'print JSON for machines')
     .addHelpText('after', `\nExample:\n  $ payments ${of.example}`);

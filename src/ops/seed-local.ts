@@ -20,7 +20,7 @@ const KEYS: readonly {
   { name: 'client', tenantId: 'local', scopes: CLIENT },
   { name: 'client_readonly', tenantId: 'local', scopes: ['payments:read'] },
   { name: 'other_tenant', tenantId: 'local-other', scopes: CLIENT },
-  { name: 'operator', tenantId: 'local', scopes: ['payments:read', 'payments:cancel', 'payments:operate'] },
+  { name: 'operator', tenantId: 'local', scopes: ['payments:read', 'payments:cancel', 'payments:operate', 'lanes:operate'] },
 ];
 
 const INSERT_TENANT: Statement = {

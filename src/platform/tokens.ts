@@ -1,7 +1,8 @@
 /**
  * Injection tokens of what every process has and no class names: its configuration, its keys, its
- * providers.
+ * providers, its log.
  */
 export const CONFIG = Symbol('Config');
 export const KEYS = Symbol('KeysFile');
+export const LOG = Symbol('Log');
 export const PROVIDERS = Symbol('ProviderRegistry');

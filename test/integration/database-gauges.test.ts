@@ -48,7 +48,10 @@ describe('the gauges that Postgres knows', () => {
     expect(await valueOf('unknown_oldest_seconds')).toBe(0);
     expect(await valueOf('key_life_left_ratio_min')).toBe(1);
     expect(await valueOf('recovery_hold')).toBe(0);
-    expect(await valueOf('lane_state{provider="simulated"}')).toBe(1);
+    expect(await valueOf('lane_state{provider="simulated",state="open"}')).toBe(1);
+    expect(await valueOf('lane_state{provider="simulated",state="paused"}')).toBe(0);
+    expect(await valueOf('lane_backlog{provider="simulated"}')).toBe(1);
+    expect(await valueOf('lane_expected_end_seconds{provider="simulated"}')).toBeCloseTo(1 / 1_000, 6);
   });
 
   it('leave a paused lane out of what is due and show it closed', async () => {
@@ -57,7 +60,31 @@ describe('the gauges that Postgres knows', () => {
     expect(await gauges.refresh()).toBe(true);
     await gauges.stop();
     expect(await valueOf('due_oldest_seconds')).toBe(0);
-    expect(await valueOf('lane_state{provider="simulated"}')).toBe(0);
+    expect(await valueOf('lane_state{provider="simulated",state="open"}')).toBe(0);
+    expect(await valueOf('lane_state{provider="simulated",state="paused"}')).toBe(1);
+    expect(await valueOf('lane_backlog{provider="simulated"}')).toBe(1);
+    // Only a person can tell when it goes on.
+    expect(await valueOf('lane_expected_end_seconds{provider="simulated"}')).toBe(0);
+  });
+
+  it.each([
+    ['credential_refused', `paused = true, pause_reason = 'provider_refused_credential'`, 0],
+    ['throttled', `paused = false, wait_until = clock_timestamp() + interval '100 s'`, 90],
+    [
+      'broken',
+      `wait_until = NULL, breaker = 'open', breaker_reason = 'failures_in_a_row', opened_at = now(),
+       probe_at = clock_timestamp() + interval '60 s'`,
+      50,
+    ],
+  ])('show a lane that is %s, and leave it out of what is due', async (state, change, atLeast) => {
+    await db.query(`UPDATE lane SET ${change}`);
+    const gauges = startDatabaseGauges({ sql: db.database, log });
+    expect(await gauges.refresh()).toBe(true);
+    await gauges.stop();
+    expect(await valueOf(`lane_state{provider="simulated",state="${state}"}`)).toBe(1);
+    expect(await valueOf('lane_state{provider="simulated",state="open"}')).toBe(0);
+    expect(await valueOf('due_oldest_seconds')).toBe(0);
+    expect(await valueOf('lane_expected_end_seconds{provider="simulated"}')).toBeGreaterThanOrEqual(atLeast);
   });
 
   it('answer false and throw nothing when Postgres does not answer, and keep the time of the last reading', async () => {

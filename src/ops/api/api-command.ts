@@ -1,6 +1,6 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { isPaymentId } from '../../domain/payment-id.js';
-import { act, addCommand, type CommonOptions, type Session } from '../command.js';
+import { act, addCommand, type CommandText, type CommonOptions, type Session } from '../command.js';
 import type { ExitCode } from '../terminal.js';
 import { callApi } from './api-client.js';
 import { apiTarget, type ApiOptions, type ApiTarget, type LocalKey } from './api-target.js';
@@ -11,7 +11,7 @@ export interface ApiCommandOptions extends ApiOptions, CommonOptions {}
 /** A command that calls the API: `--api-url`, `--api-key` and `--json`. */
 export function addApiCommand(
   program: Command,
-  of: { readonly name: string; readonly summary: string; readonly example: string },
+  of: CommandText,
 ): Command {
   return addCommand(program, of)
     .option('--api-url <url>', 'the API to ask; absent: PAYMENTS_API_URL, else the local stack')

@@ -3,7 +3,7 @@ import { payments } from '../../support/command-line.js';
 
 const COMMANDS = [
   ...['create', 'get', 'list', 'history', 'cancel', 'reschedule', 'hold', 'release'],
-  ...['invariants', 'doctor', 'migrate', 'seed-local'],
+  ...['lanes', 'invariants', 'doctor', 'migrate', 'seed-local'],
 ];
 const ID = `pay_${'a2'.repeat(16)}`;
 
