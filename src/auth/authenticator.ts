@@ -4,7 +4,9 @@ import type { Sql } from '../persistence/database.js';
 import { monotonicMs } from '../platform/clock.js';
 import { apiKeyDigest, parseApiKey, type ApiKeyMode, type ApiKeyParts } from './api-key.js';
 import { findApiKey, pepperOf, type ApiKeyRow } from './api-key.store.js';
-import type { Scope } from './scopes.js';
+import type { PersonClaims, PersonTokens } from './person-token.js';
+import { SCOPES_OF_PEOPLE, type Scope } from './scopes.js';
+import { findTenantPseudonym } from './tenant.store.js';
 
 /** Who is calling. The tenant comes from the credential and from nowhere else. */
 export interface Principal {
@@ -12,12 +14,26 @@ export interface Principal {
   /** The tenant's name in logs. */
   readonly tenantRef: string;
   readonly scopes: ReadonlySet<Scope>;
-  /** As written into transitions: `api_key:<id>`. */
+  /** A key is a machine; only people propose and approve. */
+  readonly kind: 'api_key' | 'person';
+  /** Who it is, whatever credential says so: the id of the key, or the subject of the token. */
+  readonly subject: string;
+  /** A person who showed a second factor when the token was made. */
+  readonly hasSecondFactor: boolean;
+  /** As written into transitions: `api_key:<id>` or `person:<subject>`. */
   readonly actor: string;
 }
 
 /** Why a credential was refused: for metrics and the security log, never for the caller. */
-export type AuthFailure = 'missing' | 'malformed' | 'wrong_mode' | 'unknown' | 'wrong_secret';
+export type AuthFailure =
+  | 'missing'
+  | 'malformed'
+  | 'wrong_mode'
+  | 'unknown'
+  | 'wrong_secret'
+  | 'token_invalid'
+  | 'token_expired'
+  | 'unknown_tenant';
 
 export type Authentication =
   | { readonly kind: 'authenticated'; readonly principal: Principal }
@@ -28,6 +44,8 @@ export const KEY_CACHE_LIFE_MS = 5_000;
 /** Keys remembered at once; past it the oldest goes. */
 const KEY_CACHE_SIZE = 10_000;
 
+/** A token in compact form (RFC 7515): three parts in base64url. No API key has a dot. */
+const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]*$/;
 const BEARER = /^Bearer +(\S+) *$/i;
 
 interface CachedKey {
@@ -39,7 +57,7 @@ interface CachedKey {
 
 /**
  * Checks API keys: form and CRC without a read, then the digest of the stored key, which is
- * remembered for 5 s.
+ * remembered for 5 s. Hands tokens of people to `people`, and knows their tenants.
  */
 export class Authenticator {
   private readonly cache = new Map<string, CachedKey>();
@@ -50,22 +68,35 @@ export class Authenticator {
     private readonly pepper: KeysFile['pepper'],
     private readonly mode: ApiKeyMode,
     private readonly nowMs: () => number = monotonicMs,
+    /** Null: no issuer is configured, and every token is refused. */
+    private readonly people: Pick<PersonTokens, 'read'> | null = null,
   ) {}
 
   /**
    * @param authorization the Authorization header as it came.
    * @throws StorageUnavailable or OutcomeUnknown when the key has to be read and cannot: the
-   * caller is neither known nor refused.
+   * caller is neither known nor refused; IssuerUnavailable likewise for tokens.
    */
   async authenticate(authorization: string | undefined): Promise<Authentication> {
     if (authorization === undefined) return refused('missing', null);
-    const parts = parseApiKey(BEARER.exec(authorization)?.[1] ?? '');
+    const text = BEARER.exec(authorization)?.[1] ?? '';
+    if (TOKEN.test(text)) return this.person(text);
+    const parts = parseApiKey(text);
     if (!parts) return refused('malformed', null);
     if (parts.mode !== this.mode) return refused('wrong_mode', parts.id);
     const known = this.cached(parts.id) ?? (await this.load(parts.id));
     if (!known) return refused('unknown', parts.id);
     if (!this.matches(parts, known.row)) return refused('wrong_secret', parts.id);
     return { kind: 'authenticated', principal: known.principal };
+  }
+
+  private async person(token: string): Promise<Authentication> {
+    if (this.people === null) return refused('token_invalid', null);
+    const reading = await this.people.read(token);
+    if (reading.kind === 'refused') return refused(reading.reason, null);
+    const tenantRef = await findTenantPseudonym(this.db, reading.claims.tenantId);
+    if (tenantRef === null) return refused('unknown_tenant', null);
+    return { kind: 'authenticated', principal: personPrincipal(reading.claims, tenantRef) };
   }
 
   private matches(parts: ApiKeyParts, row: ApiKeyRow): boolean {
@@ -98,7 +129,11 @@ export class Authenticator {
       principal: Object.freeze({
         tenantId: row.tenant_id,
         tenantRef: row.pseudonym,
-        scopes: new Set(row.scopes as readonly Scope[]),
+        // Also of a row that somebody changed by hand: a key is no person.
+        scopes: new Set((row.scopes as readonly Scope[]).filter((scope) => !isOfPeople(scope))),
+        kind: 'api_key' as const,
+        subject: row.id,
+        hasSecondFactor: false,
         actor: `api_key:${row.id}`,
       }),
       usableUntilMs: askedAtMs + Math.min(KEY_CACHE_LIFE_MS, row.expires_in_ms),
@@ -118,4 +153,21 @@ export class Authenticator {
 
 function refused(reason: AuthFailure, keyId: string | null): Authentication {
   return { kind: 'refused', reason, keyId };
+}
+
+function isOfPeople(scope: Scope): boolean {
+  return (SCOPES_OF_PEOPLE as readonly Scope[]).includes(scope);
+}
+
+function personPrincipal(claims: PersonClaims, tenantRef: string): Principal {
+  const { tenantId, scopes, subject, hasSecondFactor } = claims;
+  return Object.freeze({
+    tenantId,
+    tenantRef,
+    scopes,
+    kind: 'person' as const,
+    subject,
+    hasSecondFactor,
+    actor: `person:${subject}`,
+  });
 }

@@ -17,6 +17,7 @@ const ALWAYS: readonly ProblemCode[] = [
   'header_too_large',
   'internal',
   'storage_unavailable',
+  'issuer_unavailable',
   'overloaded',
   'shutting_down',
 ];

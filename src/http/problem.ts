@@ -30,6 +30,7 @@ const DEFAULT_RETRY_AFTER_S: Partial<Record<ProblemCode, number>> = Object.freez
   idempotency_key_in_use: 1,
   rate_limited: 1,
   storage_unavailable: 2,
+  issuer_unavailable: 5,
   outcome_unknown: 1,
   overloaded: 2,
   shutting_down: 1,

@@ -104,6 +104,7 @@ const VIOLATIONS: readonly Planted[] = [
   plant('sql-in-persistence', 'src/http/b.ts', value('pg')),
   plant('nest-at-the-edges', 'src/submission/h.ts', value('@nestjs/common')),
   plant('nest-at-the-edges', 'src/providers/stripe/d.ts', type('fastify')),
+  plant('tokens-in-auth', 'src/review/c.ts', value('jose')),
   plant('stripe-in-its-adapter', 'src/webhooks/c.ts', value('stripe')),
   plant('prometheus-in-metrics', 'src/submission/i.ts', value('prom-client')),
   plant('pino-in-platform', 'src/submission/j.ts', value('pino')),

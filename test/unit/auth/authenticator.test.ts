@@ -40,6 +40,9 @@ describe('the authenticator', () => {
         tenantId: 'tenant-a',
         tenantRef: 't-1',
         scopes: new Set(['payments:read']),
+        kind: 'api_key',
+        subject: store.key.parts.id,
+        hasSecondFactor: false,
         actor: `api_key:${store.key.parts.id}`,
       },
     });
