@@ -57,7 +57,10 @@ const REVIEW_HAS_OWNER: Invariant = {
        AND (c.id IS NULL OR (c.owner IS NULL AND c.due_at < clock_timestamp()))`,
 };
 
-/** The actor of a resolution is who approved; its detail names who proposed. */
+/**
+ * The actor of the move is who approved; its detail names who proposed. Both stand once more in the
+ * resolution that was made for the version before the move.
+ */
 const TWO_PEOPLE: Invariant = {
   id: 17,
   title: 'every resolution was proposed by one person and approved by another',
@@ -65,7 +68,10 @@ const TWO_PEOPLE: Invariant = {
   text: (within) => `
     SELECT t.payment_id AS id FROM payment_transition t
      WHERE t.cause = 'resolve' AND ${within('t.payment_id')}
-       AND coalesce(CASE WHEN t.detail IS JSON OBJECT THEN t.detail::jsonb ->> 'proposed_by' END, t.actor) = t.actor`,
+       AND NOT EXISTS (SELECT 1 FROM resolution r
+             WHERE r.payment_id = t.payment_id AND r.payment_version = t.seq - 1
+               AND r.approved_by = t.actor AND r.proposed_by <> r.approved_by
+               AND r.proposed_by = CASE WHEN t.detail IS JSON OBJECT THEN t.detail::jsonb ->> 'proposed_by' END)`,
 };
 
 /** What must hold for outcomes and for those that wait for one. */

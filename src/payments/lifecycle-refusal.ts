@@ -1,11 +1,11 @@
 import { assertNever } from '../domain/assert.js';
 import { DomainError } from '../domain/domain-error.js';
-import type { PaymentState } from '../domain/payment-state.js';
+import { isFinal, type PaymentState } from '../domain/payment-state.js';
 import { shownOrNull } from './payment-view.js';
 import type { PaymentRow } from './payment.store.js';
 
 /** The commands of a client or operator on one payment, as named in their routes. */
-export type Command = 'cancel' | 'reschedule' | 'hold' | 'release';
+export type Command = 'cancel' | 'reschedule' | 'hold' | 'release' | 'escalate';
 
 /**
  * What a command means for a payment in a state that it does not move: the answer table, row by
@@ -18,6 +18,7 @@ type Head = Pick<PaymentRow, 'state' | 'version' | 'submission_started_at'>;
 
 /** @param lastCauseWasRelease matters for `release` of a scheduled payment only. */
 export function standing(command: Command, head: Head, lastCauseWasRelease: boolean): Standing {
+  if (command === 'escalate') return escalateStanding(head);
   switch (head.state) {
     case 'scheduled':
       if (command !== 'release') return 'move';
@@ -42,6 +43,12 @@ export function standing(command: Command, head: Head, lastCauseWasRelease: bool
     default:
       return assertNever(head.state);
   }
+}
+
+/** People take over an open outcome that the provider already knows of, and nothing else. */
+function escalateStanding(head: Head): Standing {
+  if (head.state === 'submitted' || head.state === 'unknown') return 'move';
+  return refusal(isFinal(head.state) ? 'payment_final' : 'not_applicable', head);
 }
 
 function refusal(code: 'not_applicable' | 'payment_final', head: Head): DomainError {

@@ -3,11 +3,12 @@ import { instantToPostgres } from '../domain/instant.js';
 import { cancelTotal, gateLostTotal, transitionsTotal, type CancelResult } from '../metrics/metrics.js';
 import type { OutboxNudge } from '../outbox/outbox-nudge.js';
 import { OutcomeUnknown, StorageUnavailable } from '../persistence/database-errors.js';
-import type { Sql } from '../persistence/database.js';
-import { move, type MoveRequest } from './gate.js';
+import type { Database } from '../persistence/database.js';
+import { move, type MoveRequest, type MoveResult } from './gate.js';
 import { standing, type Command } from './lifecycle-refusal.js';
 import { findLastCause, isRecoveryHoldOn, judgeTimes, type JudgedTimes } from './payment-lifecycle.store.js';
 import { findPayment, type PaymentRow } from './payment.store.js';
+import { escalateToReview } from './review-moves.js';
 import type { ReschedulePaymentCommand } from './schemas/reschedule-payment.schema.js';
 
 /** Who asks for which payment. */
@@ -24,7 +25,7 @@ const MAX_TRIES = 3;
 
 /**
  * The moves that clients and operators ask for: cancel (T5), reschedule (T2), hold (T3), release
- * (T4, or T6 past the deadline). Each is one `move`; who loses reads the payment and answers by the
+ * (T4, or T6 past the deadline), escalate (T16). Each is one `move`; who loses reads the payment and answers by the
  * state found. Every method
  * @returns the payment as it is after the command, also when an earlier call had done it already;
  * @throws DomainError by the answer table (`not_found`, `version_mismatch`, `submission_started`,
@@ -33,7 +34,7 @@ const MAX_TRIES = 3;
  */
 export class PaymentLifecycle {
   constructor(
-    private readonly db: Sql,
+    private readonly db: Database,
     private readonly outbox: OutboxNudge,
     private readonly limits: { readonly horizonDays: number },
   ) {}
@@ -62,6 +63,14 @@ export class PaymentLifecycle {
    */
   async release(target: CommandTarget): Promise<PaymentRow> {
     return (await this.command('release', target, { rule: 'T4', announce: 'wake' })).row;
+  }
+
+  /**
+   * Hands an open outcome (`submitted`, `unknown`) to people: a case is opened. Twice: the second call
+   * finds it in review, which is `not_applicable`.
+   */
+  async escalate(target: CommandTarget): Promise<PaymentRow> {
+    return (await this.command('escalate', target, { rule: 'T16', announce: 'wake' })).row;
   }
 
   /**
@@ -103,13 +112,7 @@ export class PaymentLifecycle {
     rule: Pick<MoveRequest, 'rule' | 'cause' | 'announce' | 'newExecuteAt' | 'newNotAfter'>,
   ): Promise<{ readonly row: PaymentRow; readonly moved: boolean }> {
     for (let tries = 0; tries < MAX_TRIES; tries++) {
-      const result = await move(this.db, {
-        ...rule,
-        tenant: target.tenantId,
-        paymentId: target.paymentId,
-        actor: target.actor,
-        expectedVersion: target.expectedVersion,
-      });
+      const result = await this.tryMove(target, rule);
       if (result.kind === 'missing') throw new DomainError('not_found');
       if (result.kind === 'moved') {
         this.outbox.nudge();
@@ -121,6 +124,15 @@ export class PaymentLifecycle {
       if (found !== 'again') return { row: found, moved: false };
     }
     throw new DomainError('overloaded');
+  }
+
+  private tryMove(
+    { tenantId: tenant, paymentId, actor, expectedVersion }: CommandTarget,
+    rule: Pick<MoveRequest, 'rule' | 'cause' | 'announce' | 'newExecuteAt' | 'newNotAfter'>,
+  ): Promise<MoveResult> {
+    const request = { tenant, paymentId, actor, expectedVersion };
+    if (rule.rule !== 'T16') return move(this.db, { ...rule, ...request });
+    return this.db.transaction((tx) => escalateToReview(tx, { ...request, reason: 'operator' }));
   }
 
   /** The command lost: answers by the payment as it is now, or says that it is worth another try. */
@@ -146,7 +158,7 @@ export class PaymentLifecycle {
   private async refuseGuard(command: Command, target: CommandTarget, row: PaymentRow): Promise<void> {
     // The gate judged the new time after us: it passed meanwhile.
     if (command === 'reschedule') throw new DomainError('execute_at_in_past');
-    if (command === 'hold') return;
+    if (command === 'hold' || command === 'escalate') return;
     if (command === 'release') await this.expire(target);
     if (await reading(() => isRecoveryHoldOn(this.db))) {
       throw new DomainError('recovery_hold', { state: row.state, version: row.version });

@@ -141,6 +141,19 @@ export class PaymentsController {
     return this.answer(await this.lifecycle.release(targetOf(request, id)), reply);
   }
 
+  @Post(':id/escalate')
+  @HttpCode(200)
+  @NeedsScope('payments:operate')
+  @documented.Escalate()
+  async escalate(
+    @Req() request: FastifyRequest,
+    @Param('id', { schema: PaymentIdParam }) id: PaymentId,
+    @Body({ schema: NoMembers }) _none: unknown,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<PaymentView> {
+    return this.answer(await this.lifecycle.escalate(targetOf(request, id)), reply);
+  }
+
   private answer(row: PaymentRow, reply: FastifyReply): PaymentView {
     reply.header('etag', entityTag(row.version));
     return this.views.of(row);

@@ -218,3 +218,16 @@ has changed the payment.`,
     optionalIfMatch,
     thePayment('Scheduled again.'),
   ) as MethodDecorator;
+
+export const Escalate = (): MethodDecorator =>
+  applyDecorators(
+    Operation({
+      summary: 'Hand an open outcome to people',
+      description: `Only while the payment is submitted or unknown: the automatic inquiry ends, a review case
+is opened, and two people decide. It never says that the payment failed.`,
+      readsBody: true,
+      refusals: [...OPERATOR_REFUSALS],
+    }),
+    optionalIfMatch,
+    thePayment('In review.'),
+  ) as MethodDecorator;

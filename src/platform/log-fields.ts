@@ -42,7 +42,7 @@ function placesOf(stack: unknown): readonly string[] {
 /** The words that our routes are made of; any other part of a path is the client's own. */
 const ROUTE_WORDS = new Set(
   (
-    'v1 payments history cancel reschedule hold release escalate resolutions approve lanes pause resume ' +
+    'v1 payments history cancel reschedule hold release escalate resolutions approve reviews own close lanes pause resume ' +
     'webhooks openapi.json docs'
   ).split(' '),
 );

@@ -4,7 +4,15 @@ import type { TestDatabase } from './database.js';
 import { addEvidence, closeAttempt, openAttempt, openGeneration, paymentIn } from './payment-states.js';
 
 const TABLES = [
-  ...['payment', 'payment_transition', 'submission', 'submission_attempt', 'evidence', 'review_case'],
+  ...[
+    'payment',
+    'payment_transition',
+    'submission',
+    'submission_attempt',
+    'evidence',
+    'review_case',
+    'resolution',
+  ],
 ];
 
 /** A database with a tenant, whose references are unique, and an open lane. */
@@ -298,6 +306,27 @@ export const PLANTS: readonly Plant[] = [
            ''::bytea FROM payment WHERE id = $1)
        UPDATE payment SET state = 'failed', version = version + 1 WHERE id = $1`,
     ),
+  },
+  {
+    breaks: 17,
+    what: 'a resolution that one person proposed and approved, under another name in the history',
+    by: async (world) => {
+      const id = await world.make('needs_review');
+      await world.db.query('ALTER TABLE resolution DROP CONSTRAINT resolution_two_people');
+      await world.plant(
+        `WITH r AS (INSERT INTO resolution (id, payment_id, tenant_id, outcome, reason_code, payment_version,
+             evidence_digest, evidence_ids, proposed_by, approved_by, approved_at)
+           SELECT 'r-' || id, id, tenant_id, 'submitted', 'provider_pending', version, ''::bytea, '{}', 'person:a',
+             'person:a', clock_timestamp() FROM payment WHERE id = $1),
+         t AS (INSERT INTO payment_transition
+             (payment_id, seq, tenant_id, from_state, to_state, cause, actor, detail, hash)
+           SELECT id, version + 1, tenant_id, state, 'submitted', 'resolve', 'person:a', '{"proposed_by":"person:b"}',
+             ''::bytea FROM payment WHERE id = $1)
+         UPDATE payment SET state = 'submitted', version = version + 1 WHERE id = $1`,
+        [id],
+      );
+      return [id];
+    },
   },
   {
     breaks: 19,

@@ -70,6 +70,12 @@ interface CaseRow {
   owner: string | null;
   due: Micros;
 }
+interface ResolutionRow {
+  payment: string;
+  version: number;
+  proposer: string;
+  approver: string | null;
+}
 
 interface World {
   now: string;
@@ -80,6 +86,7 @@ interface World {
   attempts: AttemptRow[];
   evidence: EvidenceRow[];
   cases: CaseRow[];
+  resolutions: ResolutionRow[];
   workers: { id: string; until: Micros }[];
   outbox: { payment: string; created: Micros }[];
   paused: string[];
@@ -106,6 +113,8 @@ const LOAD = `SELECT json_build_object(
      observed_currency AS currency FROM evidence`)},
   'cases', ${rows(`SELECT payment_id AS payment, owner, ${micros('due_at')} AS due FROM review_case
      WHERE closed_at IS NULL`)},
+  'resolutions', ${rows(`SELECT payment_id AS payment, payment_version AS version, proposed_by AS proposer,
+     approved_by AS approver FROM resolution`)},
   'workers', ${rows(`SELECT id, ${micros('lease_expires_at')} AS until FROM worker`)},
   'outbox', ${rows(`SELECT payment_id AS payment, ${micros('created_at')} AS created FROM outbox`)},
   'paused', coalesce((SELECT json_agg(lane) FROM lane
@@ -158,10 +167,16 @@ function judgeHistory(world: World, report: Report): void {
     if (payment.version !== history.length) report(5, payment.id, 'version is not the number of transitions');
     if (history.some((row, i) => row.seq !== i + 1)) report(5, payment.id, 'gap in seq');
   }
-  for (const [id, history] of histories) judgeChain(id, history, report);
+  const decided = group(world.resolutions, (row) => row.payment);
+  for (const [id, history] of histories)
+    judgeChain(history, decided.get(id) ?? [], (n, what) => report(n, id, what));
 }
 
-function judgeChain(id: string, history: readonly TransitionRow[], report: Report): void {
+function judgeChain(
+  history: readonly TransitionRow[],
+  decided: readonly ResolutionRow[],
+  report: (invariant: number, what: string) => void,
+): void {
   let previous: TransitionRow | undefined;
   for (const row of history) {
     const text = ['transition/v1', row.payment, row.seq, row.tenant, row.from ?? 'none', row.to, row.cause]
@@ -169,14 +184,14 @@ function judgeChain(id: string, history: readonly TransitionRow[], report: Repor
       .join('\n');
     const sum = createHash('sha256');
     if (previous) sum.update(Buffer.from(previous.hash, 'hex'));
-    if (sum.update(text).digest('hex') !== row.hash) report(6, id, `hash of transition ${row.seq}`);
+    if (sum.update(text).digest('hex') !== row.hash) report(6, `hash of transition ${row.seq}`);
     if (!LEGAL.has(`${row.from ?? '-'}:${row.to}:${row.cause}`)) {
-      report(15, id, `${row.from} to ${row.to} by ${row.cause}`);
+      report(15, `${row.from} to ${row.to} by ${row.cause}`);
     }
-    if ((previous?.to ?? null) !== row.from) report(15, id, `transition ${row.seq} does not follow`);
-    if (previous && isAfterEnd(previous.to, row.to)) report(16, id, `${row.to} after ${previous.to}`);
-    if (previous && at(row.at) < at(previous.at)) report(19, id, `transition ${row.seq} is earlier`);
-    if (row.cause === 'resolve' && !hasTwoPeople(row)) report(17, id, `resolved by ${row.actor} alone`);
+    if ((previous?.to ?? null) !== row.from) report(15, `transition ${row.seq} does not follow`);
+    if (previous && isAfterEnd(previous.to, row.to)) report(16, `${row.to} after ${previous.to}`);
+    if (previous && at(row.at) < at(previous.at)) report(19, `transition ${row.seq} is earlier`);
+    if (row.cause === 'resolve' && !hasTwoPeople(row, decided)) report(17, `resolved by ${row.actor} alone`);
     previous = row;
   }
 }
@@ -186,9 +201,13 @@ function isAfterEnd(before: string, next: string): boolean {
   return ['failed', 'cancelled', 'expired', 'returned'].includes(before);
 }
 
-function hasTwoPeople(row: TransitionRow): boolean {
-  const detail = JSON.parse(row.detail) as { proposed_by?: string };
-  return detail.proposed_by !== undefined && detail.proposed_by !== row.actor;
+/** The move names both, and so does what they decided about the version before it. */
+function hasTwoPeople(row: TransitionRow, decided: readonly ResolutionRow[]): boolean {
+  const { proposed_by: proposer } = JSON.parse(row.detail) as { proposed_by?: string };
+  if (proposer === undefined || proposer === row.actor) return false;
+  return decided.some(
+    (each) => each.version === row.seq - 1 && each.proposer === proposer && each.approver === row.actor,
+  );
 }
 
 function judgeSubmissions(world: World, report: Report): void {

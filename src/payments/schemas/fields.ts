@@ -25,7 +25,7 @@ const isLonger = (text: string, max: number): boolean =>
   text.length > max && (text.length > 2 * max || [...text].length > max);
 
 /** One line of text in Unicode's composed form (NFC), 1 to `max` code points, no controls. */
-const line = (max: number): z.ZodType<string, string> =>
+export const line = (max: number): z.ZodType<string, string> =>
   z.string().check((context) => {
     const text = context.value;
     if (text === '') context.issues.push(issue('too_short'));
