@@ -7,8 +7,9 @@ import { rowsTable } from './table.js';
 import { CommandFailure, type Terminal } from './terminal.js';
 
 const TENANTS = [
-  { id: 'local', pseudonym: 'tenant-local' },
-  { id: 'local-other', pseudonym: 'tenant-local-other' },
+  // Agrees to a provider that can neither recognise a repeat nor be asked: up to 1,000.00 a payment.
+  { id: 'local', pseudonym: 'tenant-local', classDMaxMinor: 100_000n },
+  { id: 'local-other', pseudonym: 'tenant-local-other', classDMaxMinor: null },
 ] as const;
 
 const CLIENT: readonly Scope[] = ['payments:create', 'payments:read', 'payments:cancel', 'payments:update'];
@@ -31,6 +32,11 @@ const INSERT_TENANT: Statement = {
 const REVOKE: Statement = {
   name: 'seed-local-revoke',
   text: `UPDATE api_key SET revoked_at = clock_timestamp()
+/** A stack of the release before has the tenant already. */
+const CONSENT: Statement = {
+  name: 'seed-local-consent',
+  text: 'UPDATE tenant SET allows_class_d = $2::bigint IS NOT NULL, class_d_max_minor = $2 WHERE id = $1',
+};
           WHERE tenant_id = $1 AND name = $2 AND revoked_at IS NULL`,
 };
 
@@ -76,7 +82,10 @@ async function seed(terminal: Terminal): Promise<Record<string, string>> {
 async function makeTenantsAndKeys(database: Database, keysFile: KeysFile): Promise<Record<string, string>> {
   // Brings the HTTP framework with it: loaded only here.
   const { createApiKey } = await import('../auth/api-key.store.js');
-  for (const tenant of TENANTS) await database.query(INSERT_TENANT, [tenant.id, tenant.pseudonym]);
+  for (const { id, pseudonym, classDMaxMinor } of TENANTS) {
+    await database.query(INSERT_TENANT, [id, pseudonym]);
+    await database.query(CONSENT, [id, classDMaxMinor]);
+  }
   const texts: Record<string, string> = {};
   for (const key of KEYS) {
     await database.query(REVOKE, [key.tenantId, key.name]);

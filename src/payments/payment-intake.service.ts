@@ -12,6 +12,7 @@ import { LockTimeout } from '../persistence/database-errors.js';
 import { DATABASE_LIMITS, type Sql } from '../persistence/database.js';
 import { sha1, sha256 } from '../platform/sha256.js';
 import { PrepareRefused, type PaymentProvider } from '../providers/payment-provider.js';
+import { capabilityClass } from '../providers/provider-descriptor.js';
 import type { ProviderRegistry } from '../providers/provider-registry.js';
 import { InFlight, StillInFlight } from './in-flight.js';
 import { reading } from './payment-lifecycle.service.js';
@@ -53,9 +54,9 @@ export class PaymentIntake {
    * One statement and one commit. Whatever depends on the clock, a limit or a provider is refused
    * only when the key is new, so that a repeat is a replay however late it comes.
    * @throws DomainError `idempotency_key_reused`, `idempotency_key_in_use`, `execute_at_in_past`,
-   * `beyond_horizon`, `not_after_before_execute_at`, `provider_unknown`, `amount_below_limit`,
-   * `amount_above_limit`, `currency_unsupported`, `destination_unsupported`; StorageUnavailable when
-   * nothing was stored, OutcomeUnknown when it may have been: repeat with the same key.
+   * `beyond_horizon`, `not_after_before_execute_at`, `provider_unknown`, `provider_not_allowed`,
+   * `amount_below_limit`, `amount_above_limit`, `currency_unsupported`, `destination_unsupported`;
+   * StorageUnavailable when nothing was stored, OutcomeUnknown when it may have been: repeat with the same key.
    * Twice: the second call is a replay.
    */
   async create(request: CreateRequest): Promise<CreateResult> {
@@ -134,6 +135,7 @@ export class PaymentIntake {
       notAfter: command.notAfter === undefined ? null : instantToPostgres(command.notAfter),
       actor,
       horizonDays,
+      needsClassDConsent: capabilityClass(provider.capabilities()) === 'D',
     });
   }
 
@@ -171,6 +173,10 @@ function refusalOf(result: Exclude<InsertResult, { kind: 'inserted' }>): DomainE
       return new DomainError('beyond_horizon');
     case 'not_after_too_early':
       return new DomainError('not_after_before_execute_at');
+    case 'class_d_not_allowed':
+      return new DomainError('provider_not_allowed');
+    case 'class_d_above_cap':
+      return new DomainError('amount_above_limit');
     default:
       return assertNever(result);
   }

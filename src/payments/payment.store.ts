@@ -65,6 +65,11 @@ export interface NewPayment {
   readonly actor: string;
   /** Largest distance of execute_at from now, in days. */
   readonly horizonDays: number;
+  /**
+   * The provider can neither recognise a repeat nor be asked about a payment (capability class D):
+   * the tenant must have agreed to that, up to an amount.
+   */
+  readonly needsClassDConsent: boolean;
 }
 
 export type InsertResult =
@@ -73,10 +78,14 @@ export type InsertResult =
   | { readonly kind: 'exists' }
   | { readonly kind: 'in_past' }
   | { readonly kind: 'beyond_horizon' }
-  | { readonly kind: 'not_after_too_early' };
+  | { readonly kind: 'not_after_too_early' }
+  /** The tenant has not agreed to providers of class D. */
+  | { readonly kind: 'class_d_not_allowed' }
+  /** Above the amount up to which the tenant agreed. */
+  | { readonly kind: 'class_d_above_cap' };
 
 /**
- * One statement and one commit: the clock's rules, the payment, transition 1 and the outbox row.
+ * One statement and one commit: the rules of clock and tenant, the payment, transition 1 and the outbox row.
  * ON CONFLICT DO NOTHING without a target waits for an insert in flight and reveals nothing about
  * which unique rule was met.
  */
@@ -85,12 +94,16 @@ const INSERT: Statement = {
   text: `WITH times AS (
   SELECT t.now, coalesce($17::timestamptz, t.now) AS execute_at,
          coalesce($18::timestamptz, coalesce($17::timestamptz, t.now)
-           + (SELECT lateness_limit_seconds FROM tenant WHERE id = $2) * interval '1 second') AS not_after
-    FROM (SELECT clock_timestamp() AS now) t),
+           + n.lateness_limit_seconds * interval '1 second') AS not_after,
+         n.allows_class_d, n.class_d_max_minor
+    FROM (SELECT clock_timestamp() AS now) t LEFT JOIN tenant n ON n.id = $2),
 judged AS (
   SELECT *, CASE WHEN execute_at < now THEN 'in_past'
                  WHEN execute_at > now + $20::double precision * interval '1 day' THEN 'beyond_horizon'
                  WHEN not_after <= execute_at THEN 'not_after_too_early'
+                 WHEN $21::boolean AND allows_class_d IS NOT TRUE THEN 'class_d_not_allowed'
+                 WHEN $21::boolean AND (class_d_max_minor IS NULL OR $6::bigint > class_d_max_minor)
+                   THEN 'class_d_above_cap'
                  ELSE 'ok' END AS verdict FROM times),
 p AS (
   INSERT INTO payment (id, tenant_id, idempotency_key, fingerprint, fingerprint_version, amount, currency,
@@ -135,6 +148,7 @@ export async function insertPayment(tx: Sql, payment: NewPayment): Promise<Inser
     payment.notAfter,
     payment.actor,
     payment.horizonDays,
+    payment.needsClassDConsent,
   ]);
   const row = rows[0];
   if (row === undefined) throw new Error('the insert answered no verdict');
@@ -144,6 +158,8 @@ export async function insertPayment(tx: Sql, payment: NewPayment): Promise<Inser
     case 'in_past':
     case 'beyond_horizon':
     case 'not_after_too_early':
+    case 'class_d_not_allowed':
+    case 'class_d_above_cap':
       return { kind: row.verdict };
     default:
       throw new Error(`the insert answered an unknown verdict`);

@@ -147,7 +147,10 @@ describe('the limits of a provider', () => {
     const simulated = new SimulatedProvider({ baseUrl: 'http://127.0.0.1:9', apiKey: 'sk_test' });
     const picky = Object.create(simulated, {
       capabilities: {
-        value: () => ({ ...simulated.capabilities(), amount: { minMinor: 100n, maxMinor: 5_000n } }),
+        value: () => ({
+          ...simulated.capabilities(),
+          amount: { minMinor: 100n, maxMinor: 5_000n, exponents: {} },
+        }),
       },
       prepare: {
         value: (payment: { destination: string; currency: string }) => {

@@ -134,6 +134,7 @@ export async function insertScheduled(sql: Sql, seed: PaymentSeed): Promise<Paym
     notAfter: seed.notAfter ?? null,
     actor: seed.actor ?? 'api_key:test',
     horizonDays: 366,
+    needsClassDConsent: false,
     ...seal(seed, id),
   });
   if (result.kind !== 'inserted') throw new Error(`the payment of the test was not inserted: ${result.kind}`);
