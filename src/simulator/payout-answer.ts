@@ -1,4 +1,5 @@
 import type { Payout } from './payout-book.js';
+import { intentView, transferView } from './stripe/stripe-view.js';
 
 /** What the provider says to one request. */
 export interface Answer {
@@ -10,6 +11,8 @@ export interface Answer {
 
 /** A payout as the protocol shows it. `amount` is whole minor units, `created` epoch seconds. */
 export function payoutView(payout: Payout): Record<string, unknown> {
+  if (payout.form === 'transfer') return transferView(payout);
+  if (payout.form === 'payment_intent') return intentView(payout);
   const { returned } = payout;
   return {
     id: payout.id,

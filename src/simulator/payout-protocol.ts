@@ -158,7 +158,8 @@ export class PayoutProtocol {
   private executeOnce(call: Call, instruction: Instruction, variant: Variant): Execution {
     if (variant.nothingExecuted && variant.storedInstead) return { answer: variant.storedInstead };
     if (variant.declineCode !== null) {
-      return { answer: errorAnswer(402, variant.declineCode, 'The payout was declined.') };
+      const answer = errorAnswer(402, variant.declineCode, 'The payout was declined.');
+      return { answer, ...this.declined(instruction, variant.declineCode) };
     }
     switch (instruction.kind) {
       case 'create':
@@ -192,16 +193,32 @@ export class PayoutProtocol {
   /** A payout's own state admits one commit; a later one shows what became of it. */
   private commit(id: string, variant: Variant): Execution {
     const found = this.book.required(id);
-    if (found.status !== 'requires_commit') return { answer: payoutAnswer(this.ends.current(found)) };
+    if (found.status !== 'requires_commit') return { answer: this.releasedAnswer(found) };
     return this.moveMoney({ ...found, amount: variant.amount ?? found.amount }, variant);
   }
 
   /** Only what was not committed can be stopped; anything else is shown as it is. */
   private cancel(id: string): Execution {
     const found = this.book.required(id);
-    if (found.status !== 'requires_commit') return { answer: payoutAnswer(this.ends.current(found)) };
+    const isOpen = found.status === 'requires_commit' || wasDeclined(found);
+    if (!isOpen) return { answer: this.releasedAnswer(found) };
     const payout: Payout = { ...found, status: 'cancelled' };
     return { answer: payoutAnswer(payout), payout };
+  }
+
+  /** A payout shows what became of it; a PaymentIntent refuses. */
+  private releasedAnswer(found: Payout): Answer {
+    if (found.form !== 'payment_intent') return payoutAnswer(this.ends.current(found));
+    const message = 'The state of this PaymentIntent does not allow it.';
+    return errorAnswer(400, 'payment_intent_unexpected_state', message);
+  }
+
+  /** A declined PaymentIntent has lost its method, so that no second confirmation can charge it. */
+  private declined(instruction: Instruction, failureCode: string): { readonly payout?: Payout } {
+    if (instruction.kind !== 'commit') return {};
+    const found = this.book.required(instruction.id);
+    if (found.form !== 'payment_intent' || found.status !== 'requires_commit') return {};
+    return { payout: { ...found, status: 'failed', failureCode } };
   }
 
   private moveMoney(payout: Payout, variant: Variant): Execution {
@@ -237,6 +254,11 @@ const ID_PREFIXES = { payout: 'po', transfer: 'tr', payment_intent: 'pi', return
 
 function newId(of: keyof typeof ID_PREFIXES): string {
   return `${ID_PREFIXES[of]}_${randomBytes(12).toString('hex')}`;
+}
+
+/** A PaymentIntent that a card refused; nothing moved, and it can still be stopped. */
+function wasDeclined({ form, status, movedAt }: Payout): boolean {
+  return form === 'payment_intent' && status === 'failed' && movedAt === null;
 }
 
 /** The key that counts: none where the profile ignores the header. */

@@ -17,6 +17,8 @@ import type { Call, PayoutProtocol } from './payout-protocol.js';
 import { understand } from './provider-route.js';
 import type { Wish } from './provider-route.js';
 import type { RequestLog, SeenRequest } from './request-log.js';
+import { stripeDialect } from './stripe/stripe-dialect.js';
+import { stripeFormOf, understandStripe } from './stripe/stripe-route.js';
 
 export interface ProviderPortParts {
   readonly accounts: ReadonlyMap<string, SimulatedAccount>;
@@ -168,7 +170,10 @@ export class ProviderPort implements FaultStage {
     const bearer = headerText(request, 'authorization')?.replace(/^Bearer /, '') ?? '';
     const account = this.parts.accounts.get(bearer) ?? null;
     const [method, path] = [request.method ?? '', request.url ?? ''];
-    const { wish, operation, reference, payoutId } = understand({ method, path, body, account });
+    const form = stripeFormOf(path);
+    const incoming = { method, path, body, account };
+    const understood = form ? understandStripe(incoming) : understand(incoming);
+    const { wish, operation, reference, payoutId } = understood;
     const seen: SeenRequest = {
       receivedAt,
       operation,
@@ -182,7 +187,8 @@ export class ProviderPort implements FaultStage {
     };
     this.parts.log.add(seen);
     const effect = this.effectOf(wish, seen);
-    const work: Work = { request, response, seen, dialect: (answer) => answer, ...effect };
+    const dialect = form ? stripeDialect(form) : (answer: Answer) => answer;
+    const work: Work = { request, response, seen, dialect, ...effect };
     if (wish.kind === 'refused') return this.answer(work, wish.answer);
     const planned = wish.kind === 'write' ? wish.operation : 'lookup';
     runWithFault(this, work, this.parts.plan.next(planned, seen.reference));

@@ -214,7 +214,7 @@ export class SimulatorControl {
   /** The settlement file's text. */
   async settlement(query: SettlementQuery): Promise<string> {
     const { controlUrl, controlToken } = this.address();
-    const response = await fetch(`${controlUrl}/settlement?${new URLSearchParams({ ...query })}`, {
+    const response = await fetch(`${controlUrl}/settlement?${new URLSearchParams({ ...query }).toString()}`, {
       headers: { authorization: `Bearer ${controlToken}` },
     });
     const text = await response.text();
@@ -224,7 +224,7 @@ export class SimulatorControl {
 
   /** What is wrong in the file that `settlement` gives for the same query. */
   async settlementAnswers(query: SettlementQuery): Promise<readonly InjectedError[]> {
-    const path = `/settlement/answers?${new URLSearchParams({ ...query })}`;
+    const path = `/settlement/answers?${new URLSearchParams({ ...query }).toString()}`;
     return (await this.control('GET', path)) as InjectedError[];
   }
 

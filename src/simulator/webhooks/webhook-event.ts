@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { payoutView } from '../payout-answer.js';
+import { refundView } from '../stripe/stripe-view.js';
 import type { LedgerRecord, Payout, PayoutForm, PayoutStatus } from '../payout-book.js';
 
 /** One piece of news about a payout, as a client gets it. */
@@ -36,7 +37,7 @@ const TYPES: Readonly<Record<PayoutForm, Readonly<Record<News, string>>>> = Obje
     pending: 'payment_intent.processing',
     succeeded: 'payment_intent.succeeded',
     failed: 'payment_intent.payment_failed',
-    returned: 'charge.refunded',
+    returned: 'refund.created',
   },
 });
 
@@ -58,6 +59,8 @@ function newsOfStatus(payoutId: string, status: PayoutStatus): ReturnType<typeof
 
 /** @param nowMs the virtual clock. Twice: two events with ids of their own. */
 export function eventOf(payout: Payout, news: News, nowMs: number): ProviderEvent {
+  // A PaymentIntent that was paid stays as it is; the refund is an object of its own.
+  const isRefund = payout.form === 'payment_intent' && news === 'returned';
   return {
     id: newEventId(),
     object: 'event',
@@ -66,7 +69,7 @@ export function eventOf(payout: Payout, news: News, nowMs: number): ProviderEven
     account: payout.account,
     created: Math.floor(nowMs / 1000),
     livemode: false,
-    data: { object: payoutView(payout) },
+    data: { object: isRefund ? refundView(payout) : payoutView(payout) },
     request: { idempotency_key: payout.key },
   };
 }

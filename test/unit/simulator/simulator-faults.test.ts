@@ -107,6 +107,15 @@ describe('UO-01: faults after execution have moved the money, and the repeat und
     expect((await simulator.requests('pay_a'))[0]).toMatchObject({ fault, httpStatus: status });
   });
 
+  it('a stored 500 is marked as replayed also while the fault goes on, an unstored one never', async () => {
+    await disturb({ kind: 'http_500_after', stored: true, times: 2 });
+    const marks = async (key: string): Promise<unknown> =>
+      (await send({ key })).headers['idempotent-replayed'];
+    expect([await marks('k1'), await marks('k1')]).toEqual([undefined, 'true']);
+    await disturb({ kind: 'http_500_after', times: 2 });
+    expect([await marks('k2'), await marks('k2')]).toEqual([undefined, undefined]);
+  });
+
   it('a stored 500 is what the key replays, also though the money moved', async () => {
     await disturb({ kind: 'http_500_after', stored: true });
     expect((await send({ key: 'k1' })).status).toBe(500);
