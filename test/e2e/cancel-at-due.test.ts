@@ -45,6 +45,6 @@ it('1,000 cancels within 50 ms of the start: 200 and no charge, or 409 and one c
   await rig.judge(refused, cancelled);
   expect(await rig.states(cancelled)).toEqual({ cancelled: cancelled.length });
   expect(await rig.states(refused)).toEqual({ succeeded: refused.length });
-  // Otherwise the race was not exercised. On a calm machine each side wins a fifth and more.
-  expect(Math.min(cancelled.length, refused.length)).toBeGreaterThanOrEqual(all.length / 20);
+  // Otherwise the race was not exercised.
+  expect(Math.min(cancelled.length, refused.length)).toBeGreaterThanOrEqual(all.length / 5);
 });
