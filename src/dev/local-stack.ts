@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { resolveTemporalCli } from './temporal/binary-resolver.js';
 import { lockFolder } from './folder-lock.js';
+import { ensureIssuer } from './local-issuer.js';
 import { ensureApiKeys, ensureKeysFile, runOps } from './local-secrets.js';
 import { stopOrphans } from './process/orphans.js';
 import { portsFrom, requireFreePorts, type ProcessCounts, type StackPorts } from './ports.js';
@@ -156,6 +157,7 @@ export class LocalStack {
       postgresUrl: this.#server.ownerUrl,
       simulatorControlToken: this.#controlToken,
       apiKeys: this.#apiKeys,
+      issuerKeyFile: this.#folder.issuerKeyFile,
       environment: sharedSettings(this.#context()),
       pids: this.#processes.pids(),
     });
@@ -237,6 +239,7 @@ export class LocalStack {
     markStopped(folder.stackFile);
     const orphans = await stopOrphans(folder, report);
     ensureKeysFile(folder);
+    ensureIssuer(folder);
     const own = this.#temporal.isOurs ? [] : [this.#ports.temporal, this.#ports.temporalUi];
     await requireFreePorts(this.#ports, own);
     return orphans.length === 0

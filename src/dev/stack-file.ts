@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { PEOPLE } from './local-issuer.js';
 import type { ProcessCounts, StackPorts } from './ports.js';
 import { readJsonFile, writePrivately } from './stack-folder.js';
 import type { TemporalTarget } from './temporal/temporal-namespace.js';
@@ -38,6 +39,11 @@ const StackFile = z.object({
   /** The owner of the schema: local stacks only. */
   postgres_url: z.string(),
   api_keys: ApiKeys,
+  /** Who can log in by `payments token --as <name>`, and the private key that signs. */
+  people: z
+    .record(z.string(), z.object({ subject: z.string(), tenant: z.string(), roles: z.array(z.string()) }))
+    .default({}),
+  issuer_key_file: z.string().default(''),
   /** The settings that API, worker and operations program of this stack share (.env.example). */
   environment: z.record(z.string(), z.string()),
   /** Process ids by name: postgres, temporal, simulator, api, worker, api-2, …; only living ones. */
@@ -73,6 +79,7 @@ export interface StackParts {
   readonly postgresUrl: string;
   readonly simulatorControlToken: string;
   readonly apiKeys: ApiKeys;
+  readonly issuerKeyFile: string;
   readonly environment: Readonly<Record<string, string>>;
   /** Null: the process does not run now. */
   readonly pids: readonly (readonly [name: string, pid: number | null])[];
@@ -98,6 +105,10 @@ export function describeStack(parts: StackParts): StackFile {
     simulator_control_token: parts.simulatorControlToken,
     postgres_url: parts.postgresUrl,
     api_keys: parts.apiKeys,
+    people: Object.fromEntries(
+      Object.entries(PEOPLE).map(([name, person]) => [name, { ...person, roles: [...person.roles] }]),
+    ),
+    issuer_key_file: parts.issuerKeyFile,
     environment: parts.environment,
     pids: Object.fromEntries(parts.pids.filter((entry): entry is [string, number] => entry[1] !== null)),
   };

@@ -16,6 +16,9 @@ export interface StackFolder {
   readonly lockFile: string;
   readonly keysFile: string;
   readonly apiKeysFile: string;
+  /** Private key of the stack's own issuer of tokens, and the key set that the API reads. */
+  readonly issuerKeyFile: string;
+  readonly issuerKeySetFile: string;
   readonly postgresFile: string;
   readonly postgresData: string;
   readonly temporalDatabase: string;
@@ -35,6 +38,8 @@ export function openStackFolder(path: string): StackFolder {
     lockFile: join(path, 'stack.lock'),
     keysFile: join(path, 'keys.json'),
     apiKeysFile: join(path, 'api-keys.json'),
+    issuerKeyFile: join(path, 'issuer-key.json'),
+    issuerKeySetFile: join(path, 'issuer-key-set.json'),
     postgresFile: join(path, 'postgres.json'),
     postgresData: join(path, 'postgres'),
     temporalDatabase: join(path, 'temporal.sqlite'),

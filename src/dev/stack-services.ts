@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { issuerSettings } from './local-issuer.js';
 import { until } from './pacing.js';
 import type { StackPorts } from './ports.js';
 import { StackError } from './stack-error.js';
@@ -7,8 +8,14 @@ import type { StackFolder } from './stack-folder.js';
 import type { ProcessSpec } from './process/supervised-process.js';
 import type { TemporalTarget } from './temporal/temporal-namespace.js';
 
-/** Bearer keys of the simulated provider; the first is the one that the product uses. */
-const SIMULATOR_KEYS = { A: 'sk_sim_a', T: 'sk_sim_t' } as const;
+/** Bearer keys of the simulated providers by profile: each has an account of its own. */
+const SIMULATOR_KEYS = {
+  A: 'sk_sim_a',
+  B: 'sk_sim_b',
+  C: 'sk_sim_c',
+  D: 'sk_sim_d',
+  T: 'sk_sim_t',
+} as const;
 
 const PROBE_WITHIN_MS = 2_000;
 
@@ -40,12 +47,17 @@ export function sharedSettings(context: ServiceContext): Record<string, string> 
     PAYMENTS_MODE: 'development',
     PAYMENTS_DATABASE_URL: context.postgresUrl,
     PAYMENTS_KEYS_FILE: context.folder.keysFile,
+    ...issuerSettings(context.folder),
     PAYMENTS_TEMPORAL_ADDRESS: context.temporal.address,
     PAYMENTS_TEMPORAL_NAMESPACE: context.temporal.namespace,
     PAYMENTS_API_HOST: '127.0.0.1',
     PAYMENTS_HEALTH_HOST: '127.0.0.1',
     PAYMENTS_SIMULATOR_URL: `http://127.0.0.1:${context.ports.simulator}`,
     PAYMENTS_SIMULATOR_API_KEY: SIMULATOR_KEYS.A,
+    PAYMENTS_SIMULATOR_API_KEY_B: SIMULATOR_KEYS.B,
+    PAYMENTS_SIMULATOR_API_KEY_C: SIMULATOR_KEYS.C,
+    PAYMENTS_SIMULATOR_API_KEY_D: SIMULATOR_KEYS.D,
+    PAYMENTS_SIMULATOR_API_KEY_T: SIMULATOR_KEYS.T,
   };
 }
 

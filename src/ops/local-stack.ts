@@ -8,6 +8,10 @@ const StackFile = z.object({
   state: z.string(),
   api_url: z.string(),
   api_keys: z.object({ client: z.string(), operator: z.string() }),
+  people: z
+    .record(z.string(), z.object({ subject: z.string(), tenant: z.string(), roles: z.array(z.string()) }))
+    .default({}),
+  issuer_key_file: z.string().default(''),
   environment: z.record(z.string(), z.string()),
 });
 
@@ -30,11 +34,13 @@ function findStackFile(terminal: Terminal): string | null {
   return files.find((file) => existsSync(file)) ?? null;
 }
 
+export type LocalStackFile = z.infer<typeof StackFile>;
+
 /**
  * What `npm start` wrote down of the stack that it runs, or null when there is none.
  * @throws CommandFailure with exit code 2 when it is stopped or another program's file.
  */
-export function readLocalStack(terminal: Terminal): z.infer<typeof StackFile> | null {
+export function readLocalStack(terminal: Terminal): LocalStackFile | null {
   const file = findStackFile(terminal);
   if (file === null) return null;
   const parsed = StackFile.safeParse(JSON.parse(readFileSync(file, 'utf8')));

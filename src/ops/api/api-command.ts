@@ -9,10 +9,7 @@ import { paymentTable, type Payment } from './payment-table.js';
 export interface ApiCommandOptions extends ApiOptions, CommonOptions {}
 
 /** A command that calls the API: `--api-url`, `--api-key` and `--json`. */
-export function addApiCommand(
-  program: Command,
-  of: CommandText,
-): Command {
+export function addApiCommand(program: Command, of: CommandText): Command {
   return addCommand(program, of)
     .option('--api-url <url>', 'the API to ask; absent: PAYMENTS_API_URL, else the local stack')
     .option('--api-key <key>', 'your key; PAYMENTS_API_KEY is safer: others can see arguments');
@@ -43,7 +40,7 @@ export function printPayment(
 
 export interface PaymentCommand {
   /** Also the last part of the route. */
-  readonly name: 'cancel' | 'hold' | 'release';
+  readonly name: 'cancel' | 'hold' | 'release' | 'escalate';
   readonly summary: string;
   readonly localKey: LocalKey;
 }
@@ -69,7 +66,7 @@ export async function movePayment(
   target: ApiTarget,
   of: {
     readonly id: string;
-    readonly operation: 'cancel' | 'hold' | 'release' | 'reschedule';
+    readonly operation: 'cancel' | 'hold' | 'release' | 'escalate' | 'reschedule';
     readonly ifVersion?: string | undefined;
     readonly body?: object;
   },

@@ -1,3 +1,4 @@
+import { signTokenFor } from '../local-people.js';
 import { readLocalStack } from '../local-stack.js';
 import { CommandFailure, type Terminal } from '../terminal.js';
 
@@ -12,8 +13,11 @@ export interface ApiTarget {
   readonly key: string;
 }
 
-/** Whose key of the local stack a command takes when none is given. */
-export type LocalKey = 'client' | 'operator';
+/**
+ * Whose credential of the local stack a command takes when none is given: a key, or a person, for
+ * whom a fresh token is signed.
+ */
+export type LocalKey = 'client' | 'operator' | { readonly person: string };
 
 /**
  * The API to ask: options, else PAYMENTS_API_URL and PAYMENTS_API_KEY, else the local stack. A key
@@ -40,5 +44,7 @@ export function apiTarget(terminal: Terminal, options: ApiOptions, localKey: Loc
       'There is no API to ask. Start a local stack with npm start, or give --api-url and PAYMENTS_API_KEY.',
     );
   }
-  return { url: stack.api_url, key: key || stack.api_keys[localKey] };
+  if (key) return { url: stack.api_url, key };
+  if (typeof localKey === 'string') return { url: stack.api_url, key: stack.api_keys[localKey] };
+  return { url: stack.api_url, key: signTokenFor(terminal, stack, localKey.person) };
 }

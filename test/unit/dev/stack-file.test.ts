@@ -14,6 +14,7 @@ const running = describeStack({
   postgresUrl: 'postgres://o:p@127.0.0.1:7350/payments',
   simulatorControlToken: 'token',
   apiKeys: { client: 'c', client_readonly: 'r', other_tenant: 'o', operator: 'p' },
+  issuerKeyFile: 'issuer-key.json',
   environment: { PAYMENTS_MODE: 'development' },
   pids: [
     ['api', 11],
@@ -28,6 +29,12 @@ describe('stack.json', () => {
     expect(running.api_url).toBe(running.api_urls[0]);
   });
 
+  it('names the people who can log in, no two of them one person', () => {
+    expect(Object.keys(running.people)).toEqual(['operator-1', 'operator-2', 'approver-1']);
+    const subjects = Object.values(running.people).map((person) => person.subject);
+    expect(new Set(subjects).size).toBe(3);
+  });
+
   it('names no Web UI for a Temporal server that is not ours', () => {
     const foreign = describeStack({
       ports: portsFrom(readStackSettings(projectRoot()), 7300, counts),
@@ -36,6 +43,7 @@ describe('stack.json', () => {
       postgresUrl: running.postgres_url,
       simulatorControlToken: 'token',
       apiKeys: running.api_keys,
+      issuerKeyFile: running.issuer_key_file,
       environment: { PAYMENTS_MODE: 'development' },
       pids: [],
     });

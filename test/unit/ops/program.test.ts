@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { payments } from '../../support/command-line.js';
 
 const COMMANDS = [
-  ...['create', 'get', 'list', 'history', 'cancel', 'reschedule', 'hold', 'release'],
+  ...['create', 'get', 'list', 'history', 'cancel', 'reschedule', 'hold', 'release', 'escalate'],
+  ...['resolve', 'approve', 'token'],
   ...['lanes', 'invariants', 'doctor', 'migrate', 'seed-local'],
 ];
 const ID = `pay_${'a2'.repeat(16)}`;

@@ -1,0 +1,12 @@
+import type { Command } from 'commander';
+import { addPaymentCommand } from './api/api-command.js';
+import type { Session } from './command.js';
+
+/** `payments escalate`: an open outcome is handed to people. */
+export function addEscalate(program: Command, session: Session): void {
+  addPaymentCommand(program, session, {
+    name: 'escalate',
+    summary: 'Hand a submitted or unknown payment to people: opens a review, decides nothing.',
+    localKey: 'operator',
+  });
+}
