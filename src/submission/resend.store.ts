@@ -34,6 +34,16 @@ const OPEN_NEXT = `a AS (
   SELECT id, generation, no + 1, phase, (SELECT is_probe FROM l) FROM moved)`;
 const NEXT_PHASE = `CASE WHEN s.commit_target IS NULL THEN 'submit' ELSE 'commit' END AS phase`;
 
+/**
+ * Two phases: a create that left and got no answer may be repeated, but not without end, and not when
+ * the provider keeps an error under its key. It moved nothing, so giving up is definite.
+ */
+const CREATES_ARE_OVER = `(s.capability_class = 'T' AND s.commit_target IS NULL AND (
+  (SELECT count(*) FROM submission_attempt b WHERE b.payment_id = p.id AND b.generation = s.generation
+      AND b.result_class IN ('ambiguous', 'in_flight') AND NOT b.is_probe) >= ${MAX_ATTEMPTS}
+  OR EXISTS (SELECT 1 FROM submission_attempt b WHERE b.payment_id = p.id AND b.generation = s.generation
+      AND b.result_class = 'ambiguous' AND b.http_status >= 500 AND b.replayed)))`;
+
 /** T11: proven not sent, try again under the same key; takes a lane token. */
 const RETRY: Statement = {
   name: 'retry-not-sent',
@@ -45,7 +55,7 @@ c AS (
    WHERE p.id = ANY ($3::text[]) AND p.lane = $1 AND ${stateIs('p', ['submitting'])} AND ${NO_OPEN_ATTEMPT}
      AND p.next_action_at <= clock_timestamp() AND clock_timestamp() <= p.not_after
      AND (s.key_valid_until IS NULL OR clock_timestamp() < s.key_valid_until)
-     AND ${USED_ATTEMPTS} < ${MAX_UNSENT_ATTEMPTS}
+     AND ${USED_ATTEMPTS} < ${MAX_UNSENT_ATTEMPTS} AND NOT ${CREATES_ARE_OVER}
    ORDER BY p.execute_at, p.id
    LIMIT coalesce((SELECT floor(available)::integer FROM l), 0)
      FOR NO KEY UPDATE OF p SKIP LOCKED),
@@ -79,10 +89,11 @@ const GIVE_UP: Statement = {
   SELECT p.id, CASE WHEN ${WAS_AMBIGUOUS} THEN 'unknown' ELSE 'failed' END AS to_state,
          'record-outcome'::text AS cause, $2::text AS actor,
          json_build_object('rule', CASE WHEN ${WAS_AMBIGUOUS} THEN 'T13' ELSE 'T12' END, 'code', CASE WHEN clock_timestamp() > p.not_after THEN 'deadline_over'
-           WHEN ${USED_ATTEMPTS} >= ${MAX_UNSENT_ATTEMPTS} THEN 'attempts_over' ELSE 'key_life_over' END)::text AS detail
+           WHEN ${USED_ATTEMPTS} >= ${MAX_UNSENT_ATTEMPTS} OR ${CREATES_ARE_OVER} THEN 'attempts_over' ELSE 'key_life_over' END)::text AS detail
     FROM payment p ${NEWEST}
    WHERE p.id = ANY ($1::text[]) AND ${stateIs('p', ['submitting'])} AND ${NO_OPEN_ATTEMPT}
-     AND (clock_timestamp() > p.not_after OR ${USED_ATTEMPTS} >= ${MAX_UNSENT_ATTEMPTS} OR s.key_valid_until <= clock_timestamp())
+     AND (clock_timestamp() > p.not_after OR ${USED_ATTEMPTS} >= ${MAX_UNSENT_ATTEMPTS} OR ${CREATES_ARE_OVER}
+       OR s.key_valid_until <= clock_timestamp())
      AND NOT EXISTS (SELECT 1 FROM submission_attempt b WHERE b.payment_id = p.id AND b.generation = s.generation
                        AND b.evidence NOT IN ('not_sent', 'refused', 'ambiguous'))
      AND NOT EXISTS (SELECT 1 FROM submission g WHERE g.payment_id = p.id AND g.generation < s.generation
@@ -124,7 +135,7 @@ const MAY_BE_RESENT = `CASE s.capability_class
   WHEN 'A' THEN p.provider_ref IS NULL AND NOT ${SEEN} AND NOT ${STORED_ERROR('z')}
     AND EXISTS (SELECT 1 FROM evidence e WHERE e.payment_id = p.id AND e.generation = s.generation
           AND e.source = 'lookup' AND e.kind = 'absent' AND e.at > z.closed_at)
-  WHEN 'B' THEN p.provider_ref IS NULL AND NOT ${SEEN} AND NOT ${STORED_ERROR('z')}
+  WHEN 'B' THEN NOT ${SEEN} AND NOT ${STORED_ERROR('z')}
   WHEN 'T' THEN NOT ${SEEN} AND $10::boolean
     AND (SELECT e.status = 'inert' AND e.provider_ref = s.commit_target FROM evidence e
           WHERE e.payment_id = p.id AND e.generation = s.generation AND e.source = 'lookup'

@@ -1,6 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { MAX_ATTEMPTS } from '../../src/domain/submission-policy.js';
 import type { PaymentRow } from '../../src/payments/payment.store.js';
+import { recordCreates } from '../../src/submission/create.store.js';
 import { closeAbandoned } from '../../src/submission/outcome.store.js';
+import { giveUpNotSent, retryNotSent } from '../../src/submission/resend.store.js';
 import { claimAttempts } from '../../src/submission/submission.store.js';
 import { armedFor, EngineRig, live, type LifeEnd, type TestEngine } from '../support/engine.js';
 import { seedWorker } from '../support/payment-states.js';
@@ -90,6 +93,42 @@ describe('a payment of two phases', () => {
       expect(await effects(payment)).toBe(1);
     },
   );
+
+  it('whose create meets an error that the provider keeps under its key fails: nothing had moved (T12)', async () => {
+    const { payment, end } = await story({ submit: [{ kind: 'http_500_before', stored: true }] });
+    expect(end).toBe('failed');
+    expect((await rig.rules(payment.id)).at(-1)).toBe('T12');
+    expect(await requestsOf(payment, 'submit')).toHaveLength(2);
+    expect(await requestsOf(payment, 'commit')).toEqual([]);
+    expect(await effects(payment)).toBe(0);
+    expect(await rig.breachesOf(payment.id)).toEqual([]);
+  });
+
+  it('whose creates get no answer is made ten times at most, then fails (T12)', async () => {
+    const payment = await payAlone();
+    await one.services.begin.beginSubmission(armedFor(payment));
+    const worker = await seedWorker(rig.db.database);
+    for (let no = 1; no <= MAX_ATTEMPTS; no++) {
+      expect((await giveUpNotSent(rig.db.database, [payment.id], 'sweep')).size).toBe(0);
+      const claim = (await claimAttempts(rig.db.database, [payment.id], worker, 3_600_000)).get(payment.id);
+      expect(claim).toMatchObject({ no, phase: 'submit' });
+      const told = {
+        paymentId: payment.id,
+        generation: 1,
+        no,
+        owner: worker,
+        capabilityClass: 'T',
+        phase: 'submit',
+      } as const;
+      await recordCreates(rig.db.database, [{ ...told, result: resultOf('ambiguous') }]);
+      await rig.db.query(`UPDATE lane SET breaker_enabled = false WHERE lane = $1`, [payment.lane]);
+      await rig.makeDue(payment);
+      const opened = await retryNotSent(rig.db.database, payment.lane, worker, [payment.id]);
+      expect(opened.size).toBe(no < MAX_ATTEMPTS ? 1 : 0);
+    }
+    expect((await giveUpNotSent(rig.db.database, [payment.id], 'sweep')).get(payment.id)).toBe('failed');
+    expect((await rig.attempts(payment.id)).map((attempt) => attempt.evidence)).not.toContain('ambiguous');
+  });
 
   it('whose create is refused fails without a commit (T10)', async () => {
     const { payment, end } = await story({ submit: ['decline'] });
