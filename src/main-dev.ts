@@ -76,6 +76,7 @@ async function main(): Promise<number> {
     postgresSettings: {},
     restartDelaysMs: RESTART_DELAYS_MS,
     onEvent: tell,
+    sendsWebhooks: true,
   });
   const requested = stopRequest(() => stack.killAll());
   let isStarting = true;

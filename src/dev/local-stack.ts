@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import { resolveTemporalCli } from './temporal/binary-resolver.js';
 import { lockFolder } from './folder-lock.js';
 import { ensureIssuer } from './local-issuer.js';
+import { ensureWebhookSecrets } from './local-webhooks.js';
 import { ensureApiKeys, ensureKeysFile, runOps } from './local-secrets.js';
 import { stopOrphans } from './process/orphans.js';
 import { portsFrom, requireFreePorts, type ProcessCounts, type StackPorts } from './ports.js';
@@ -44,6 +45,8 @@ export interface LocalStackOptions {
   /** See RESTART_DELAYS_MS; empty: a process that ends by itself stays down. */
   readonly restartDelaysMs: readonly number[];
   readonly onEvent: (event: ProcessEvent) => void;
+  /** True: the simulator tells the first API what became of payouts. */
+  readonly sendsWebhooks: boolean;
 }
 
 const MIGRATE_WITHIN_MS = 120_000;
@@ -228,6 +231,7 @@ export class LocalStack {
       postgresUrl: this.#postgres?.ownerUrl ?? '',
       temporal: this.#temporal,
       simulatorControlToken: this.#controlToken,
+      sendsWebhooks: this.options.sendsWebhooks,
     };
   }
 
@@ -240,6 +244,7 @@ export class LocalStack {
     const orphans = await stopOrphans(folder, report);
     ensureKeysFile(folder);
     ensureIssuer(folder);
+    ensureWebhookSecrets(folder);
     const own = this.#temporal.isOurs ? [] : [this.#ports.temporal, this.#ports.temporalUi];
     await requireFreePorts(this.#ports, own);
     return orphans.length === 0

@@ -19,6 +19,8 @@ export interface StackFolder {
   /** Private key of the stack's own issuer of tokens, and the key set that the API reads. */
   readonly issuerKeyFile: string;
   readonly issuerKeySetFile: string;
+  /** Secrets that sign the simulator's events, as the API reads them. */
+  readonly webhookSecretsFile: string;
   readonly postgresFile: string;
   readonly postgresData: string;
   readonly temporalDatabase: string;
@@ -40,6 +42,7 @@ export function openStackFolder(path: string): StackFolder {
     apiKeysFile: join(path, 'api-keys.json'),
     issuerKeyFile: join(path, 'issuer-key.json'),
     issuerKeySetFile: join(path, 'issuer-key-set.json'),
+    webhookSecretsFile: join(path, 'webhook-secrets.json'),
     postgresFile: join(path, 'postgres.json'),
     postgresData: join(path, 'postgres'),
     temporalDatabase: join(path, 'temporal.sqlite'),

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { issuerSettings } from './local-issuer.js';
+import { webhookEndpoints } from './local-webhooks.js';
 import { until } from './pacing.js';
 import type { StackPorts } from './ports.js';
 import { StackError } from './stack-error.js';
@@ -29,6 +30,7 @@ export interface ServiceContext {
   readonly postgresUrl: string;
   readonly temporal: TemporalTarget;
   readonly simulatorControlToken: string;
+  readonly sendsWebhooks: boolean;
 }
 
 /** What the runner of this program left in the environment and no child should see. */
@@ -75,6 +77,8 @@ function program(context: ServiceContext, name: string): string {
 /** The provider simulator; ready when it says so, with both ports open. */
 export function simulatorSpec(context: ServiceContext): ProcessSpec {
   const { ports } = context;
+  const apiPort = ports.apis[0]?.port;
+  if (apiPort === undefined) throw new Error('No port is planned for the first API.');
   const profiles = Object.entries(SIMULATOR_KEYS).map(([profile, key]) => `${key}:${profile}`);
   return {
     name: 'simulator',
@@ -88,6 +92,7 @@ export function simulatorSpec(context: ServiceContext): ProcessSpec {
       SIMULATOR_CONTROL_TOKEN: context.simulatorControlToken,
       SIMULATOR_LEDGER_FILE: context.folder.simulatorLedger,
       SIMULATOR_PROFILE_KEYS: profiles.join(','),
+      SIMULATOR_WEBHOOKS: context.sendsWebhooks ? webhookEndpoints(context.folder, apiPort) : '[]',
     },
     cwd: context.root,
     ready: (output, signal) => until(() => /"ready":\s*true/.test(output.text()), signal),
@@ -132,7 +137,10 @@ export function apiSpec(context: ServiceContext, index: number): ProcessSpec {
   return paymentsSpec(context, {
     name: numbered('api', index),
     program: 'main-api',
-    env: { PAYMENTS_API_PORT: String(own.port) },
+    env: {
+      PAYMENTS_API_PORT: String(own.port),
+      PAYMENTS_WEBHOOK_SECRETS_FILE: context.folder.webhookSecretsFile,
+    },
     health: own.health,
     stopWithinMs: 15_000,
   });

@@ -21,6 +21,8 @@ export interface TemporaryStackOptions {
    * True: as behind `npm start`.
    */
   readonly restarts?: boolean;
+  /** Default false, so that a measurement has only the calls that it makes. True: as behind `npm start`. */
+  readonly sendsWebhooks?: boolean;
 }
 
 /** A whole stack for one test or one measurement: stack.json and the means to disturb it. */
@@ -68,6 +70,7 @@ export async function startTemporaryStack(options: TemporaryStackOptions = {}): 
     postgresSettings: options.postgresSettings ?? {},
     restartDelaysMs: options.restarts ? RESTART_DELAYS_MS : [],
     onEvent: (event) => events.push(event),
+    sendsWebhooks: options.sendsWebhooks ?? false,
   });
   // A test run that is ended from outside must not leave servers behind.
   const onExit = () => stack.killNow();
