@@ -214,6 +214,11 @@ describe('a scope', () => {
     ],
     ['payments:operate', (as) => as.post(`/v1/payments/${id}/hold`)],
     ['payments:operate', (as) => as.post(`/v1/payments/${id}/release`)],
+    ['payments:operate', (as) => as.post(`/v1/payments/${id}/escalate`)],
+    ['payments:read', (as) => as.get('/v1/reviews')],
+    ['payments:read', (as) => as.get(`/v1/reviews/${id}`)],
+    ['payments:resolve', (as) => as.post(`/v1/reviews/${id}/own`)],
+    ['payments:resolve', (as) => as.post(`/v1/payments/${id}/resolutions`)],
   ];
 
   it('opens its own routes and no others: 403 for each of them', async () => {

@@ -1,3 +1,4 @@
+import type { JsonWebKey } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { readKeySet, IssuerKeys } from '../../../src/auth/issuer-keys.js';
@@ -34,7 +35,7 @@ describe('the issuer of a local stack', () => {
       issuer: string;
       audience: string;
       kid: string;
-      private_key: object;
+      private_key: JsonWebKey;
     };
     const person = PEOPLE['approver-1'];
     if (!person) throw new Error('the stack has an approver');

@@ -1,0 +1,272 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Client } from '../support/api.js';
+import { findBreaches } from '../support/invariants.js';
+import { addEvidence } from '../support/payment-states.js';
+import { approve, createReviewWorld, propose, STATEMENT, type ReviewWorld } from '../support/review-world.js';
+import { seedTenant } from '../support/builders.js';
+
+let world: ReviewWorld;
+let ada: Client;
+let grace: Client;
+
+beforeAll(async () => {
+  world = await createReviewWorld();
+  ada = await world.person('ada');
+  grace = await world.person('grace', { roles: ['approver'] });
+});
+afterAll(() => world.close());
+
+/** A payment in review with an open proposal of ada's. */
+async function proposed(): Promise<{ id: string; resolution: string; version: number }> {
+  const { id, evidence } = await world.makeFound();
+  const answer = await propose(world, ada, id, { evidence: [evidence] });
+  expect(answer.status, answer.text).toBe(202);
+  return { id, resolution: answer.body.id as string, version: (await world.head(id)).version };
+}
+
+const rowsOf = (id: string) =>
+  world.db.query<Record<string, unknown>>(
+    `SELECT outcome, proposed_by, approved_by, void_reason FROM resolution WHERE payment_id = $1 ORDER BY proposed_at`,
+    [id],
+  );
+
+describe('a resolution by two people (P16)', () => {
+  it('moves nothing when it is proposed, and the payment when another person approves (T18)', async () => {
+    const { id, resolution, version } = await proposed();
+    expect(await world.head(id)).toEqual({ state: 'needs_review', version });
+    const nudges = world.api.nudges();
+    const answer = await approve(grace, id, resolution);
+    expect(answer.status, answer.text).toBe(200);
+    expect(answer.body).toMatchObject({ id, state: 'succeeded', version: version + 1 });
+    expect(answer.headers['etag']).toBe(`"v${version + 1}"`);
+    expect(world.api.nudges()).toBe(nudges + 1);
+    const [transition] = await world.db.query<{ actor: string; cause: string; detail: string }>(
+      `SELECT actor, cause, detail FROM payment_transition WHERE payment_id = $1 AND seq = $2`,
+      [id, version + 1],
+    );
+    expect(transition).toMatchObject({ actor: 'person:grace', cause: 'resolve' });
+    expect(JSON.parse(transition?.detail ?? '')).toEqual({
+      rule: 'T18',
+      code: 'provider_confirmed',
+      outcome: 'succeeded',
+      proposed_by: 'person:ada',
+      resolution,
+    });
+    const [review] = await world.db.query(
+      `SELECT closed_by, close_reason FROM review_case WHERE payment_id = $1`,
+      [id],
+    );
+    expect(review).toEqual({ closed_by: 'person:grace', close_reason: 'resolve' });
+    const wakes = await world.db.query(`SELECT 1 FROM outbox WHERE payment_id = $1 AND kind = 'wake'`, [id]);
+    expect(wakes).toHaveLength(1);
+    expect(await findBreaches((text) => world.db.query(text))).toEqual([]);
+  });
+
+  it('is refused to the person who proposed, also with another credential of theirs', async () => {
+    const { id, resolution } = await proposed();
+    const before = await world.head(id);
+    for (const same of [
+      ada,
+      await world.person('ada', { roles: ['approver'] }),
+      await world.person('ada', { claims: { jti: 'x', amr: ['hwk', 'mfa'] } }),
+    ]) {
+      const answer = await approve(same, id, resolution);
+      expect([answer.status, answer.body.code]).toEqual([403, 'second_person_required']);
+    }
+    expect(await world.head(id)).toEqual(before);
+  });
+
+  it('is refused to a person without a second factor', async () => {
+    const { id, resolution } = await proposed();
+    for (const amr of [null, ['pwd'], []]) {
+      const answer = await approve(await world.person('grace', { amr }), id, resolution);
+      expect([answer.status, answer.body.code]).toEqual([403, 'second_factor_required']);
+    }
+    expect((await world.head(id)).state).toBe('needs_review');
+    expect((await approve(grace, id, resolution)).status).toBe(200);
+  });
+
+  it('is closed to API keys, and to another tenant as if it did not exist', async () => {
+    const { id, resolution } = await proposed();
+    const key = await world.api.client({ tenant: world.tenant });
+    for (const answer of [await propose(world, key, id), await approve(key, id, resolution)]) {
+      expect([answer.status, answer.body.code]).toEqual([403, 'forbidden']);
+    }
+    const foreign = await world.person('eve', { tenant: await seedTenant(world.db.database) });
+    for (const answer of [await propose(world, foreign, id), await approve(foreign, id, resolution)]) {
+      expect([answer.status, answer.body.code]).toEqual([404, 'not_found']);
+    }
+  });
+
+  it('answers 404 for a proposal that does not exist, or is another payment’s', async () => {
+    const [mine, other] = [await proposed(), await proposed()];
+    for (const resolution of [other.resolution, '019b1f0a-0000-7000-8000-000000000000', 'x']) {
+      expect((await approve(grace, mine.id, resolution)).status).toBe(404);
+    }
+  });
+
+  it('is repeated without harm by the one who approved, and is 409 for everybody else', async () => {
+    const { id, resolution, version } = await proposed();
+    expect((await approve(grace, id, resolution)).status).toBe(200);
+    const again = await approve(grace, id, resolution);
+    expect([again.status, again.body.version]).toEqual([200, version + 1]);
+    const late = await approve(await world.person('mary'), id, resolution);
+    expect([late.status, late.body.code]).toEqual([409, 'payment_final']);
+  });
+});
+
+describe('a proposal is bound', () => {
+  it('to the version that was seen: 412, and 428 without one', async () => {
+    const { id, resolution, version } = await proposed();
+    const stale = await propose(world, ada, id, { version: version - 1, proof: STATEMENT });
+    expect([stale.status, stale.body.code]).toEqual([412, 'version_mismatch']);
+    expect(stale.body).toMatchObject({ state: 'needs_review', version });
+    expect((await propose(world, ada, id, { version: null, proof: STATEMENT })).status).toBe(428);
+    const approval = await approve(grace, id, resolution, `"v${version - 1}"`);
+    expect([approval.status, approval.body.code]).toEqual([412, 'version_mismatch']);
+    expect((await approve(grace, id, resolution, `"v${version}"`)).status).toBe(200);
+  });
+
+  it('to the payment’s version: one that another review was about never moves this one', async () => {
+    const { id, resolution } = await proposed();
+    await world.db.query('ALTER TABLE resolution DISABLE TRIGGER resolution_frozen');
+    await world.db.query(`UPDATE resolution SET payment_version = payment_version - 1 WHERE id = $1`, [
+      resolution,
+    ]);
+    await world.db.query('ALTER TABLE resolution ENABLE ALWAYS TRIGGER resolution_frozen');
+    const answer = await approve(grace, id, resolution);
+    expect([answer.status, answer.body.code]).toEqual([412, 'version_mismatch']);
+    expect(await rowsOf(id)).toMatchObject([{ approved_by: null, void_reason: 'payment_moved' }]);
+  });
+
+  it('to what is known: anything new voids it, the same once more does not', async () => {
+    const { id, resolution } = await proposed();
+    const found = {
+      source: 'lookup',
+      kind: 'found',
+      status: 'succeeded',
+      amount: 1_999n,
+      currency: 'EUR',
+    } as const;
+    await addEvidence(world.db.database, id, found);
+    const shown = await grace.get(`/v1/reviews/${id}`);
+    expect(shown.body.resolutions).toMatchObject([{ id: resolution, status: 'proposed' }]);
+    await addEvidence(world.db.database, id, { source: 'webhook', kind: 'event', status: 'failed' });
+    const answer = await approve(grace, id, resolution);
+    expect([answer.status, answer.body.code]).toEqual([409, 'proposal_void']);
+    expect(await rowsOf(id)).toMatchObject([{ approved_by: null, void_reason: 'evidence_changed' }]);
+    expect((await approve(grace, id, resolution)).status).toBe(409);
+    expect((await world.head(id)).state).toBe('needs_review');
+  });
+
+  it('to 24 hours', async () => {
+    const age = async (resolution: string, interval: string) => {
+      await world.db.query('ALTER TABLE resolution DISABLE TRIGGER resolution_frozen');
+      await world.db.query(`UPDATE resolution SET proposed_at = proposed_at - $2::interval WHERE id = $1`, [resolution, interval]);
+      await world.db.query('ALTER TABLE resolution ENABLE ALWAYS TRIGGER resolution_frozen');
+    };
+    const [old, young] = [await proposed(), await proposed()];
+    await age(old.resolution, '24 hours 1 second');
+    await age(young.resolution, '23 hours 58 minutes');
+    const answer = await approve(grace, old.id, old.resolution);
+    expect([answer.status, answer.body.code]).toEqual([409, 'proposal_void']);
+    expect(await rowsOf(old.id)).toMatchObject([{ void_reason: 'expired' }]);
+    expect((await approve(grace, young.id, young.resolution)).status).toBe(200);
+  }); // prettier-ignore
+
+  it('to its place: another proposal replaces it, and the same one again is the same', async () => {
+    const { id, resolution, version } = await proposed();
+    const [row] = await world.db.query<{ evidence: string }>(
+      `SELECT evidence_ids[1]::text AS evidence FROM resolution WHERE id = $1`,
+      [resolution],
+    );
+    const again = await propose(world, ada, id, { evidence: [row?.evidence ?? ''] });
+    expect([again.status, again.body.id]).toEqual([202, resolution]);
+    const other = await propose(world, ada, id, { outcome: 'failed', reason: 'provider_refused', proof: STATEMENT });
+    expect(other.status).toBe(202);
+    expect((await approve(grace, id, resolution)).body.code).toBe('proposal_void');
+    expect(await rowsOf(id)).toMatchObject([{ void_reason: 'superseded' }, { void_reason: null }]);
+    expect((await approve(grace, id, other.body.id as string)).body).toMatchObject({ state: 'failed', version: version + 1 });
+  }); // prettier-ignore
+
+  it('by the database itself: nobody changes one, approves their own, deletes one or opens a second', async () => {
+    const { id, resolution } = await proposed();
+    const refused = (text: string, why: RegExp) => expect(world.db.query(text, [resolution])).rejects.toThrow(why);
+    await refused(`UPDATE resolution SET outcome = 'failed' WHERE id = $1`, /keeps what it says/);
+    await refused(`UPDATE resolution SET approved_by = proposed_by, approved_at = clock_timestamp() WHERE id = $1`, /resolution_two_people/);
+    await refused(`DELETE FROM resolution WHERE id = $1`, /history/);
+    await refused(
+      `INSERT INTO resolution (id, payment_id, tenant_id, outcome, reason_code, payment_version, evidence_digest, evidence_ids, proposed_by)
+       SELECT 'second', payment_id, tenant_id, 'failed', 'provider_refused', 1, '', '{}', 'person:eve' FROM resolution WHERE id = $1`,
+      /resolution_one_open/,
+    );
+    expect((await approve(grace, id, resolution)).status).toBe(200);
+    await refused(`UPDATE resolution SET approved_by = 'person:eve' WHERE id = $1`, /keeps what it says/);
+  }); // prettier-ignore
+});
+
+describe('at the same time', () => {
+  it('two approvers of one proposal: one wins, in 200 races (P16)', async () => {
+    const mary = await world.person('mary');
+    let byGrace = 0;
+    for (let round = 0; round < 20; round++) {
+      const proposals = await Promise.all(Array.from({ length: 10 }, proposed));
+      const races = await Promise.all(
+        proposals.map(async ({ id, resolution, version }, i) => {
+          const pair = i % 2 === 0 ? [grace, mary] : [mary, grace];
+          const answers = await Promise.all(pair.map((who) => approve(who, id, resolution)));
+          return { id, version, answers };
+        }),
+      );
+      for (const { id, version, answers } of races) {
+        expect(answers.map((a) => a.status).sort()).toEqual([200, 409]);
+        expect(await world.head(id)).toEqual({ state: 'succeeded', version: version + 1 });
+        const [row] = await rowsOf(id);
+        if (row?.['approved_by'] === 'person:grace') byGrace++;
+      }
+    }
+    expect(byGrace).toBeGreaterThan(0);
+    expect(byGrace).toBeLessThan(200);
+    expect(await findBreaches((text) => world.db.query(text))).toEqual([]);
+  });
+
+  it('one person in both roles never wins, however often they try', async () => {
+    for (let round = 0; round < 10; round++) {
+      const { id, resolution } = await proposed();
+      const tokens = await Promise.all(Array.from({ length: 4 }, () => world.person('ada')));
+      const answers = await Promise.all(tokens.map((same) => approve(same, id, resolution)));
+      expect(answers.map((a) => a.status)).toEqual([403, 403, 403, 403]);
+      expect((await world.head(id)).state).toBe('needs_review');
+    }
+  });
+
+  it('two proposals of one payment: one stays open, and only that one can be approved', async () => {
+    for (let round = 0; round < 10; round++) {
+      const { id } = await world.makeFound();
+      const outcomes = ['succeeded', 'failed', 'submitted'];
+      const answers = await Promise.all(
+        outcomes.map((outcome) => propose(world, ada, id, { outcome, proof: STATEMENT })),
+      );
+      expect(answers.map((a) => a.status)).toEqual([202, 202, 202]);
+      const approvals = await Promise.all(answers.map((a) => approve(grace, id, a.body.id as string)));
+      expect(approvals.filter((a) => a.status === 200)).toHaveLength(1);
+      const rows = await rowsOf(id);
+      expect(rows.filter((row) => row['void_reason'] === 'superseded')).toHaveLength(2);
+      expect(rows.find((row) => row['approved_by'] !== null)?.['outcome']).toBe((await world.head(id)).state);
+    }
+  });
+
+  it('an approval and news that changes what is known: one of them is first, never half of both', async () => {
+    for (let round = 0; round < 20; round++) {
+      const { id, resolution } = await proposed();
+      const [answer] = await Promise.all([
+        approve(grace, id, resolution),
+        addEvidence(world.db.database, id, { source: 'webhook', kind: 'event', status: 'failed' }),
+      ]);
+      const { state } = await world.head(id);
+      expect([answer.status, state]).toEqual(
+        answer.status === 200 ? [200, 'succeeded'] : [409, 'needs_review'],
+      );
+    }
+  });
+});
