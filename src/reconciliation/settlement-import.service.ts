@@ -14,7 +14,7 @@ import { identifyFile, readSettlement } from './settlement-source.js';
 import { PortionLost, storePortion } from './store-portion.js';
 
 /** Rows of one transaction: large enough that its commit costs nothing, short enough to end in time. */
-const ROWS_AT_ONCE = 2_000;
+const ROWS_AT_ONCE = 1_000;
 /** Another import that stores the same lines is met again at most this often. */
 const TRIES = 5;
 /** Rounds of missing payments: bounded, whatever the table holds. */

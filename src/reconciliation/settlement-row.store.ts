@@ -24,10 +24,12 @@ export interface LineKnowledge {
   readonly wasMissing: boolean;
 }
 
+const PAYMENT = 'q.id, q.provider, q.amount, q.currency, q.state, q.provider_ref, q.submission_started_at';
+
 /**
- * One portion of lines as arrays, joined by key to what they name (settlement_row_pkey,
- * payment_by_provider_ref, payment_pkey, submission_pkey, settlement_row_by_payment,
- * settlement_missing_pkey). OFFSET 0 keeps each look-up a look-up: the planner would otherwise rather
+ * One portion of lines as arrays, joined by key to what they name (settlement_row_pkey, payment_pkey,
+ * payment_by_provider_ref, submission_pkey, settlement_row_by_payment, settlement_missing_pkey). The
+ * object is looked for only when the payment of our reference is not that object. OFFSET 0 keeps each look-up a look-up: the planner would otherwise rather
  * read all of payment once for a portion.
  */
 const KNOW: Statement = {
@@ -35,20 +37,29 @@ const KNOW: Statement = {
   text: `SELECT t.no::integer - 1 AS no, k.file_id AS "storedFileId", k.row_no AS "storedRowNo",
     (k.kind, k.gross, k.fee, k.net, k.currency, k.source_id, k.reference) IS NOT DISTINCT FROM
       (t.kind, t.gross, t.fee, t.net, t.currency, t.source_id, t.reference) AS "storedIsSame",
-    s.id AS "bySource", p.id AS "paymentId", p.provider AS "paymentProvider", p.amount, p.currency, p.state,
+    CASE WHEN s.id IS NOT NULL THEN s.id WHEN n.provider_ref = t.source_id AND n.provider = $1 THEN n.id
+      END AS "bySource",
+    p.id AS "paymentId", p.provider AS "paymentProvider", p.amount, p.currency, p.state,
     p.provider_ref AS "providerRef", g.last AS "lastGeneration", g.knows AS "knowsGeneration",
     (extract(epoch FROM t.booked_at - p.submission_started_at) * 1000)::double precision AS "bookedAfterMs",
     EXISTS (SELECT 1 FROM settlement_row o WHERE o.payment_id = p.id AND o.kind = 'payment'
-       AND o.bucket <> 'unexpected_at_provider' AND (o.provider, o.txn_id) <> ($1, t.txn_id)) AS "hasOtherLine",
-    EXISTS (SELECT 1 FROM settlement_missing m WHERE m.payment_id = p.id AND m.appeared_at IS NULL) AS "wasMissing"
+       AND o.bucket <> 'unexpected_at_provider' AND (o.provider, o.txn_id) <> ($1, t.txn_id) OFFSET 0) AS "hasOtherLine",
+    EXISTS (SELECT 1 FROM settlement_missing m WHERE m.payment_id = p.id AND m.appeared_at IS NULL
+       OFFSET 0) AS "wasMissing"
   FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[],
       $10::timestamptz[], $11::text[], $12::integer[]) WITH ORDINALITY
     AS t (txn_id, kind, source_id, reference, gross, fee, net, currency, booked_at, payment_id, generation, no)
-  LEFT JOIN LATERAL (SELECT r.* FROM settlement_row r
-     WHERE r.provider = $1 AND r.txn_id = t.txn_id OFFSET 0) k ON true
-  LEFT JOIN LATERAL (SELECT q.id FROM payment q WHERE q.provider_ref = t.source_id AND q.provider = $1
+  LEFT JOIN LATERAL (SELECT l.* FROM settlement_row l
+     WHERE l.provider = $1 AND l.txn_id = t.txn_id OFFSET 0) k ON true
+  LEFT JOIN LATERAL (SELECT ${PAYMENT} FROM payment q WHERE q.id = t.payment_id OFFSET 0) n ON true
+  LEFT JOIN LATERAL (SELECT ${PAYMENT} FROM payment q WHERE q.provider_ref = t.source_id AND q.provider = $1
+      AND (n.id IS NULL OR n.provider_ref IS DISTINCT FROM t.source_id OR n.provider <> $1)
      ORDER BY q.id LIMIT 1) s ON true
-  LEFT JOIN LATERAL (SELECT q.* FROM payment q WHERE q.id = coalesce(s.id, t.payment_id) OFFSET 0) p ON true
+  CROSS JOIN LATERAL (SELECT coalesce(n.id, s.id), coalesce(n.provider, s.provider), coalesce(n.amount, s.amount),
+      coalesce(n.currency, s.currency), coalesce(n.state, s.state),
+      CASE WHEN n.id IS NULL THEN s.provider_ref ELSE n.provider_ref END,
+      CASE WHEN n.id IS NULL THEN s.submission_started_at ELSE n.submission_started_at END)
+    AS p (id, provider, amount, currency, state, provider_ref, submission_started_at)
   LEFT JOIN LATERAL (SELECT max(u.generation) AS last, bool_or(u.generation = t.generation) AS knows
      FROM submission u WHERE u.payment_id = p.id) g ON true`,
 };

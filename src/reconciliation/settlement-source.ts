@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import { readCamt053 } from './camt053.reader.js';
 import { readCsvSettlement } from './csv-settlement.reader.js';
 import type { SettlementFormat } from './settlement-file.store.js';
@@ -43,9 +42,20 @@ export async function sizeOf(path: string): Promise<number> {
   throw new UnusableFile('The path is no file.');
 }
 
+/** Each chunk is the same memory: it is used up before the next one is read. */
 async function* chunksOf(path: string): AsyncGenerator<Buffer> {
+  const memory = Buffer.allocUnsafe(CHUNK_BYTES);
   try {
-    for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES })) yield chunk as Buffer;
+    const file = await open(path, 'r');
+    try {
+      for (;;) {
+        const { bytesRead } = await file.read(memory, 0, CHUNK_BYTES);
+        if (bytesRead === 0) return;
+        yield memory.subarray(0, bytesRead);
+      }
+    } finally {
+      await file.close();
+    }
   } catch (error) {
     if (codeOf(error) === 'unknown') throw error;
     throw new UnusableFile(`The file cannot be read (${codeOf(error)}).`, { cause: error });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { PaymentState } from '../../src/domain/payment-state.js';
+import type { IdempotencyKey } from '../../src/domain/idempotency-key.js';
 import { paymentId } from '../../src/domain/payment-id.js';
 import { sha256 } from '../../src/platform/sha256.js';
 import { UnusableFile } from '../../src/reconciliation/settlement-line.js';
@@ -237,7 +238,7 @@ describe('an unexpected line', () => {
 
   it('is judged again when its payment appears, as after a restore that clients filled up again', async () => {
     const key = unique('key');
-    const id = paymentId({ tenant, key, sha256 });
+    const id = paymentId({ tenant, key: key as IdempotencyKey, sha256 });
     const { report } = await file([{ txn: unique('txn'), paymentId: id }]);
     expect(report.trouble).toMatchObject([{ bucket: 'unexpected_at_provider', reason: 'no_payment' }]);
     await insertScheduled(db.database, { tenant, lane, provider, key });
