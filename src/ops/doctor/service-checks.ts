@@ -28,7 +28,8 @@ export async function temporalCheck(config: Config['temporal']): Promise<Check> 
 function nothing(): Parameters<PaymentProvider['lookup']>[0] {
   return {
     providerRef: null,
-    sentSince: null,
+    // Where a provider can only be scanned, the scan begins here.
+    sentSince: new Date(),
     by: 'any',
     providerKey: newUuid(),
     paymentId: `pay_${'a'.repeat(32)}`,

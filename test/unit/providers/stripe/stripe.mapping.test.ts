@@ -8,6 +8,7 @@ import { mapEntries, mapPage, mapRead, mapWrite } from '../../../../src/provider
 import type { CallKind } from '../../../../src/providers/stripe/stripe.mapping.js';
 import {
   INTENT_EXPECTED,
+  PAYMENT,
   TRANSFER_EXPECTED,
   apiError,
   apiErrorV2,
@@ -286,6 +287,14 @@ describe('an answer without `error`', () => {
       'other_reference',
     ],
     ['no metadata', resolved(transfer({ metadata: {} })), 'key_mismatch', 'other_reference'],
+    [
+      'another provider key',
+      resolved(
+        transfer({ metadata: { payment_id: PAYMENT.paymentId, generation: '1', provider_key: 'other' } }),
+      ),
+      'key_mismatch',
+      'other_key',
+    ],
     ['another group', resolved(transfer({ transfer_group: 'pay_other' })), 'key_mismatch', 'other_reference'],
   ])('UO-01: transfers: %s', (_name, exchange, resultClass, code) => {
     expect(move(exchange)).toMatchObject({ class: resultClass, code });
