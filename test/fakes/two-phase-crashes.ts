@@ -66,7 +66,10 @@ export function twoPhaseCrashes(world: () => TwoPhaseWorld): void {
     const commit = (): ReturnType<typeof provider.commit> =>
       provider.commit(provider.prepare(payment), id, attempt);
     const results = await Promise.all([commit(), commit()]);
-    expect(results.map(({ class: resultClass }) => resultClass).sort()).toEqual(['accepted', 'ambiguous']);
+    // The second is told that the object is in no state for that: it reads it, or knows nothing.
+    const [first, second] = results.map(({ class: resultClass }) => resultClass).sort();
+    expect(first).toBe('accepted');
+    expect(['accepted', 'ambiguous']).toContain(second);
     expect(await chargesOf(url, id)).toBe(1);
   });
 
@@ -76,7 +79,8 @@ export function twoPhaseCrashes(world: () => TwoPhaseWorld): void {
     const id = await create(provider, payment);
     const attempt = { ...payment, attempt: 2, commitTry: 1, deadlineMs: 5_000, mayWrite: () => true };
     expect(await provider.cancel(id, attempt)).toMatchObject({ class: 'accepted', code: 'cancelled' });
-    expect((await provider.commit(provider.prepare(payment), id, attempt)).class).toBe('ambiguous');
+    const late = await provider.commit(provider.prepare(payment), id, attempt);
+    expect(['rejected', 'ambiguous']).toContain(late.class);
     const refs = {
       ...payment,
       providerRef: id,

@@ -22,7 +22,7 @@ import { mapWrite } from './stripe.mapping.js';
 import type { Expected } from './stripe.mapping.js';
 import { isIdOf } from './stripe.object.js';
 import type { StripeResource } from './stripe.object.js';
-import { AUTHENTICATION_REQUIRED } from './stripe.refusals.js';
+import { AUTHENTICATION_REQUIRED, UNEXPECTED_STATE } from './stripe.refusals.js';
 import { instructionOf, parametersOf } from './stripe.request.js';
 import type { Instruction } from './stripe.request.js';
 import { readWebhook } from './stripe.webhook.js';
@@ -111,6 +111,10 @@ abstract class StripeProvider implements PaymentProvider {
     return this.lookups.lookup(refs);
   }
 
+  protected readObject(expected: Expected, deadlineMs: number): Promise<LookupAnswer> {
+    return this.lookups.read(expected.providerRef ?? '', deadlineMs, expected);
+  }
+
   parseWebhook(
     raw: Buffer,
     headers: WebhookHeaders,
@@ -196,7 +200,7 @@ export class StripePaymentIntents extends StripeProvider {
   /**
    * Confirms off-session, without naming a method: a declined object has lost its own, so that no
    * second confirmation can charge it. A decline for want of the customer becomes `rejected` only
-   * once the object is stopped; else it stays `ambiguous`.
+   * once the object is stopped; else it stays `ambiguous`. One that is not in a state for it is read.
    */
   async commit(
     prepared: PreparedSubmission,
@@ -212,9 +216,11 @@ export class StripePaymentIntents extends StripeProvider {
     const exchange = await this.write(attempt, `${attempt.providerKey}${suffix}`, (stripe, options) =>
       stripe.paymentIntents.confirm(providerRef, { off_session: true }, options),
     );
-    const result = mapWrite(exchange, this.expected(frozen, providerRef), 'commit');
-    if (result.class !== 'ambiguous' || result.code !== AUTHENTICATION_REQUIRED) return result;
+    const expected = this.expected(frozen, providerRef);
+    const result = mapWrite(exchange, expected, 'commit');
     const deadlineMs = attempt.deadlineMs - (monotonicMs() - startedAtMs);
+    if (result.code === UNEXPECTED_STATE) return this.settledByReading(result, expected, deadlineMs);
+    if (result.class !== 'ambiguous' || result.code !== AUTHENTICATION_REQUIRED) return result;
     const stopped = await this.cancel(providerRef, { ...attempt, deadlineMs });
     const isStopped = stopped.class === 'accepted' && stopped.status === 'failed';
     return isStopped
@@ -222,8 +228,12 @@ export class StripePaymentIntents extends StripeProvider {
       : result;
   }
 
-  /** Its key names the attempt: a stored error of one would block every later one. */
+  /**
+   * Its key names the attempt: a stored error of one would block every later one. Refused, the object is
+   * read: it may have been stopped before.
+   */
   async cancel(providerRef: string, attempt: AttemptContext): Promise<ProviderResult> {
+    const startedAtMs = monotonicMs();
     if (!isIdOf(this.resource, providerRef)) return notSent('provider_ref_unusable');
     const key = `${attempt.providerKey}:cancel:${attempt.attempt}`;
     const exchange = await this.write(attempt, key, (stripe, options) =>
@@ -232,7 +242,27 @@ export class StripePaymentIntents extends StripeProvider {
     const { paymentId, generation, providerKey } = attempt;
     const names = { paymentId, generation, providerKey, providerRef };
     const { resource, livemode } = this;
-    return mapWrite(exchange, { ...names, resource, livemode, money: null }, 'cancel');
+    const expected: Expected = { ...names, resource, livemode, money: null };
+    const result = mapWrite(exchange, expected, 'cancel');
+    if (result.code !== UNEXPECTED_STATE) return result;
+    const deadlineMs = attempt.deadlineMs - (monotonicMs() - startedAtMs);
+    const seen = await this.readBack(expected, deadlineMs);
+    return seen?.code === 'cancelled' ? { ...seen, class: 'accepted' } : result;
+  }
+
+  /** "Not in a state for that" says nothing of the money; what the object is now does, unless it is open. */
+  private async settledByReading(
+    result: ProviderResult,
+    expected: Expected,
+    deadlineMs: number,
+  ): Promise<ProviderResult> {
+    const seen = await this.readBack(expected, deadlineMs);
+    return seen === null || seen.status === 'inert' ? result : seen;
+  }
+
+  private async readBack(expected: Expected, deadlineMs: number): Promise<ProviderResult | null> {
+    const answer = await this.readObject(expected, deadlineMs);
+    return answer.kind === 'found' ? answer.result : null;
   }
 }
 

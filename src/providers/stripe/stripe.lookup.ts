@@ -39,7 +39,7 @@ export class StripeLookup {
     };
     switch (this.pathFor(refs)) {
       case 'provider_id':
-        return this.read(refs.providerRef ?? '', refs, expected);
+        return this.read(refs.providerRef ?? '', refs.deadlineMs, expected);
       case 'reference':
         return this.byGroup(refs, expected);
       case 'list_scan':
@@ -56,7 +56,8 @@ export class StripeLookup {
     return paths.find((path) => path !== 'provider_id' || providerRef !== null) ?? null;
   }
 
-  private async read(id: string, { deadlineMs }: LookupRefs, expected: Expected): Promise<LookupAnswer> {
+  /** By id. Never throws. Twice: asked twice. */
+  async read(id: string, deadlineMs: number, expected: Expected): Promise<LookupAnswer> {
     if (!isIdOf(this.resource, id)) return { kind: 'cannot_tell', code: 'provider_ref_unusable' };
     const exchange = await this.ask(deadlineMs, (stripe) =>
       this.resource === 'transfer' ? stripe.transfers.retrieve(id) : stripe.paymentIntents.retrieve(id),

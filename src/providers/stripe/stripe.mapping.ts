@@ -8,6 +8,7 @@ import { namesPayment, readList, readMovement, wordOf } from './stripe.object.js
 import type { StripeMovement, StripeResource } from './stripe.object.js';
 import {
   AUTHENTICATION_REQUIRED,
+  UNEXPECTED_STATE,
   asksForCustomer,
   cardRefusal,
   invalidRequestRefusal,
@@ -273,7 +274,7 @@ function judgeRefusal(
   call: CallKind,
 ): Verdict {
   // What the object is now, nobody said: it is read.
-  if (code === 'payment_intent_unexpected_state') {
+  if (code === UNEXPECTED_STATE) {
     if (call === 'cancel') return { class: 'rejected', status: null, code };
     return ambiguous(code);
   }

@@ -70,6 +70,8 @@ const CARD_REFUSALS: Readonly<Record<string, Refusal>> = {
 const FUNDS = ['insufficient_funds', 'withdrawal_count_limit_exceeded', 'card_velocity_exceeded'];
 
 export const AUTHENTICATION_REQUIRED = 'authentication_required';
+/** The object is not in a state for what was asked: what it is now must be read. */
+export const UNEXPECTED_STATE = 'payment_intent_unexpected_state';
 
 /** @returns null for a code that is not listed. */
 export function invalidRequestRefusal(code: string): Refusal | null {

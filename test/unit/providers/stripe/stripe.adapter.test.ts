@@ -269,6 +269,56 @@ describe('PaymentIntents', () => {
     expect(await result).toMatchObject({ class: 'ambiguous', code: 'authentication_required' });
   });
 
+  const wrongState = answer(400, {
+    error: { type: 'invalid_request_error', code: 'payment_intent_unexpected_state' },
+  });
+  const declined = {
+    payment_method: null,
+    last_payment_error: { code: 'card_declined', decline_code: 'insufficient_funds' },
+  };
+
+  it.each([
+    ['was released before', intent('succeeded'), { class: 'accepted', status: 'succeeded' }],
+    ['is on its way', intent('processing'), { class: 'accepted', status: 'pending' }],
+    ['was stopped before', intent('canceled'), { class: 'rejected', status: 'failed', code: 'cancelled' }],
+    [
+      'was declined before',
+      intent('requires_payment_method', declined),
+      { class: 'rejected_funds', status: 'failed' },
+    ],
+    ['is open', intent('requires_confirmation'), { class: 'ambiguous', status: null }],
+    ['waits for its customer', intent('requires_action'), { class: 'ambiguous', status: null }],
+    ['is another amount', intent('succeeded', { amount: 1, amount_received: 1 }), { class: 'ambiguous' }],
+  ])('DC-06: "not in a state for that" is read: the object %s', async (_name, object, result) => {
+    server.behave(wrongState, answer(200, object));
+    expect(await intents.commit(prepared(), 'pi_1Intent', ATTEMPT)).toMatchObject(result);
+    expect(paths()[1]).toBe('GET /v1/payment_intents/pi_1Intent');
+  });
+
+  it.each([
+    ['a reset', reset],
+    ['404', answer(404, { error: { type: 'invalid_request_error', code: 'resource_missing' } })],
+  ])('UO-02: if the read ends in %s too, nobody knows', async (_name, behaviour) => {
+    server.behave(wrongState, behaviour);
+    expect(await intents.commit(prepared(), 'pi_1Intent', ATTEMPT)).toMatchObject({
+      class: 'ambiguous',
+      code: 'payment_intent_unexpected_state',
+    });
+  });
+
+  it.each([
+    [
+      'stopped before is stopped',
+      intent('canceled'),
+      { class: 'accepted', status: 'failed', code: 'cancelled' },
+    ],
+    ['released is not', intent('succeeded'), { class: 'rejected', status: null }],
+    ['open is not', intent('requires_confirmation'), { class: 'rejected', status: null }],
+  ])('a refused cancel is read: what was %s', async (_name, object, result) => {
+    server.behave(wrongState, answer(200, object));
+    expect(await intents.cancel('pi_1Intent', ATTEMPT)).toMatchObject(result);
+  });
+
   it('a cancel has a key for each attempt', async () => {
     server.behave(answer(200, intent('canceled')));
     expect(await intents.cancel('pi_1Intent', ATTEMPT)).toMatchObject({
