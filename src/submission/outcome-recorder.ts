@@ -1,3 +1,4 @@
+import { openCaseForLateAnswer } from '../payments/review-moves.js';
 import type { Sql } from '../persistence/database.js';
 import { pause } from '../platform/clock.js';
 import { Batcher } from './batcher.js';
@@ -52,7 +53,7 @@ export class OutcomeRecorder {
         const isCreate = outcome.capabilityClass === 'T' && outcome.phase === 'submit';
         const recorded = await (isCreate ? this.creates : this.records).add(outcome);
         if (recorded.kind === 'recorded') this.tellMoved(recorded, outcome);
-        else if (await fileLateAnswer(this.sql, outcome)) this.events.lateAnswer(outcome.paymentId);
+        else await this.compareLate(outcome);
         return recorded;
       } catch (error) {
         if (tries >= RECORD_TRIES) throw error;
@@ -60,6 +61,13 @@ export class OutcomeRecorder {
         await pause(RECORD_AGAIN_MS);
       }
     }
+  }
+
+  /** An answer that came too late is filed; one that contradicts a final state is for people. */
+  private async compareLate(outcome: Outcome): Promise<void> {
+    const contradicts = await openCaseForLateAnswer(this.sql, outcome.paymentId, outcome.result);
+    if (contradicts) this.events.contradiction(outcome.paymentId);
+    if (await fileLateAnswer(this.sql, outcome)) this.events.lateAnswer(outcome.paymentId);
   }
 
   /** Closes this payment's attempt as ambiguous if its owner is gone (T13). */
