@@ -13,6 +13,8 @@ export interface ChargeView {
   readonly receivedAt: number;
   /** `failed`: the money did not arrive after all; it counts as no movement. */
   readonly status: PayoutStatus;
+  /** The money came back later, whole or in part. It was moved all the same. */
+  readonly returned: boolean;
 }
 
 const COLUMNS = [
@@ -24,6 +26,7 @@ const COLUMNS = [
   'destination',
   'receivedAt',
   'status',
+  'returned',
 ] as const satisfies readonly (keyof ChargeView)[];
 
 /**
@@ -78,7 +81,8 @@ export class LedgerReport {
   private view({ payoutId, key, receivedAt }: Charge): ChargeView {
     const payout = this.current(this.book.required(payoutId));
     const { reference, amount, currency, destination, status } = payout;
-    return { reference, payoutId, key, amount, currency, destination, receivedAt, status };
+    const returned = payout.returned?.at != null;
+    return { reference, payoutId, key, amount, currency, destination, receivedAt, status, returned };
   }
 }
 

@@ -13,6 +13,8 @@ export interface Charge {
   /** Epoch milliseconds with microseconds, the simulator's wall clock. */
   readonly receivedAt: number;
   readonly status: string;
+  /** The money came back later. It was moved all the same. */
+  readonly returned: boolean;
 }
 
 export interface SeenRequest {

@@ -173,7 +173,10 @@ describe('outcomes', () => {
   it('PR-01: return_after brings part of the money back at its time', async () => {
     await disturb({ kind: 'return_after', afterMs: 60_000, returnCode: 'account_closed', returnAmount: 50 });
     expect(objectIn(await send({ key: 'k1' }))).toMatchObject({ status: 'succeeded', returned: null });
+    expect((await simulator.effects('pay_a')).charges.map(({ returned }) => returned)).toEqual([false]);
     await simulator.advanceClock(60_000);
+    const { count, charges } = await simulator.effects('pay_a');
+    expect([count, charges[0]!.returned]).toEqual([1, true]);
     expect(listIn(await list())[0]!['returned']).toMatchObject({ code: 'account_closed', amount: 50 });
   });
 
