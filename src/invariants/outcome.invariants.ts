@@ -2,8 +2,8 @@ import type { Invariant } from './invariant.js';
 
 /**
  * Evidence that may fail a payment after an ambiguous attempt: a lookup, event or file that says
- * failed, a person, a refusal that the adapter could name, or two lookups that say absent (one
- * alone proves nothing). The ambiguous answers themselves are filed too and prove nothing.
+ * failed, a person, a refusal that the adapter could name, or the proof of absence (lookups that say
+ * absent, however many, prove nothing alone). The ambiguous answers themselves are filed too and prove nothing.
  */
 const FAILED_BY_PROOF: Invariant = {
   id: 7,
@@ -16,7 +16,7 @@ const FAILED_BY_PROOF: Invariant = {
        AND NOT EXISTS (SELECT 1 FROM evidence e WHERE e.payment_id = p.id AND (
              e.source = 'person' OR e.status = 'failed'
              OR (e.source IN ('answer', 'late_answer') AND e.kind IN ('rejected', 'rejected_funds'))))
-       AND (SELECT count(*) FROM evidence e WHERE e.payment_id = p.id AND e.kind = 'absent') < 2`,
+       AND NOT EXISTS (SELECT 1 FROM evidence e WHERE e.payment_id = p.id AND e.kind = 'absence_proven')`,
 };
 
 const SAME_MONEY: Invariant = {

@@ -23,10 +23,13 @@ export const GUARDS = Object.freeze({
      AND NOT EXISTS (SELECT 1 FROM setting s WHERE s.name = 'recovery_hold' AND s.value = 'on')`,
   RECOVERY_HOLD: `EXISTS (SELECT 1 FROM setting s WHERE s.name = 'recovery_hold' AND s.value = 'on')`,
   NEW_TIME_AHEAD: 'c.new_execute_at >= clock_timestamp()',
-  /** Decisive news came during the review, as evidence that names the money instructed unless it says failed. */
+  /**
+   * Decisive news came during the review, as evidence that names the money instructed unless it says
+   * failed. Silence is none: it is for the people.
+   */
   DECIDED_BY_EVIDENCE: `EXISTS (SELECT 1 FROM evidence e WHERE e.payment_id = p.id
      AND e.at > (SELECT t.at FROM payment_transition t WHERE t.payment_id = p.id AND t.seq = p.version)
-     AND CASE c.to_state WHEN 'failed' THEN e.status = 'failed' OR e.kind = 'absent'
+     AND CASE c.to_state WHEN 'failed' THEN e.status = 'failed'
            ELSE e.status = CASE c.to_state WHEN 'submitted' THEN 'pending' ELSE c.to_state END
              AND e.observed_amount = p.amount AND e.observed_currency = p.currency END)`,
   /** What came back is recorded, and is no more than what was paid. */

@@ -39,9 +39,9 @@ const CANNOT_BE_RESENT = `(clock_timestamp() >= s.key_valid_until OR clock_times
   OR z.no >= ${MAX_ATTEMPTS} OR ${STORED_ERROR('z')})`;
 
 /**
- * T14 to `failed` by the absence proof, the only silence that counts: (a) no attempt is open; (b) the
- * last send, our deadline, the provider's longest flight and its lookup lag are over; (c) two answers
- * say `absent`, far apart, by reference and by list scan; (d) the same ways find a known object
+ * T14 to `failed` by the absence proof, the only silence that counts: (a) no attempt is open; (b) at
+ * each silence the last send, our deadline, the provider's longest flight and its lookup lag were over;
+ * (c) two answers say `absent`, far apart, by reference and by list scan; (d) the same ways find a known object
  * meanwhile; (e) the provider's lookups are strong; (f) the payment was never seen. Every condition is
  * in this statement, on rows that were filed when they were observed.
  */
@@ -56,7 +56,6 @@ const PROVE: Statement = {
    WHERE p.id = $1 AND p.version = $2 AND ${stateIs('p', ['unknown'])}
      AND (s.capability_class = 'C' OR (s.capability_class = 'A' AND ${CANNOT_BE_RESENT}))
      AND ${NO_OPEN_ATTEMPT}
-     AND clock_timestamp() >= ${LANDED}
      AND ${saidTwice('reference')}
      AND ${saidTwice('list_scan')}
      AND $6::boolean

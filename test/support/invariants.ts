@@ -25,6 +25,7 @@ interface PaymentRow {
   currency: string;
   reference: string | null;
   lane: string;
+  provider: string;
   execute: Micros;
   started: Micros;
   next: Micros;
@@ -65,6 +66,17 @@ interface EvidenceRow {
   amount: string | null;
   currency: string | null;
 }
+interface LineRow {
+  name: string;
+  payment: string | null;
+  kind: string;
+  bucket: string;
+}
+interface ReportRow {
+  provider: string;
+  since: Micros;
+  until: Micros;
+}
 interface CaseRow {
   payment: string;
   owner: string | null;
@@ -86,6 +98,8 @@ interface World {
   attempts: AttemptRow[];
   evidence: EvidenceRow[];
   cases: CaseRow[];
+  lines: LineRow[];
+  reports: ReportRow[];
   resolutions: ResolutionRow[];
   workers: { id: string; until: Micros }[];
   outbox: { payment: string; created: Micros }[];
@@ -100,6 +114,7 @@ const LOAD = `SELECT json_build_object(
   'now', ${micros('clock_timestamp()')},
   'hold', EXISTS (SELECT FROM setting WHERE name = 'recovery_hold' AND value = 'on'),
   'payments', ${rows(`SELECT id, tenant_id AS tenant, state, version, amount::text, currency, reference, lane,
+     provider,
      ${micros('execute_at')} AS execute, ${micros('submission_started_at')} AS started,
      ${micros('next_action_at')} AS next, ${micros('wake_after')} AS wake FROM payment`)},
   'transitions', ${rows(`SELECT payment_id AS payment, seq, tenant_id AS tenant, from_state AS "from",
@@ -115,6 +130,9 @@ const LOAD = `SELECT json_build_object(
      WHERE closed_at IS NULL`)},
   'resolutions', ${rows(`SELECT payment_id AS payment, payment_version AS version, proposed_by AS proposer,
      approved_by AS approver FROM resolution`)},
+  'lines', ${rows(`SELECT provider || '/' || txn_id AS name, payment_id AS payment, kind, bucket FROM settlement_row`)},
+  'reports', ${rows(`SELECT provider, ${micros('min(first_booked_at)')} AS since, ${micros('max(last_booked_at)')} AS until
+     FROM settlement_file WHERE finished_at IS NOT NULL GROUP BY provider`)},
   'workers', ${rows(`SELECT id, ${micros('lease_expires_at')} AS until FROM worker`)},
   'outbox', ${rows(`SELECT payment_id AS payment, ${micros('created_at')} AS created FROM outbox`)},
   'paused', coalesce((SELECT json_agg(lane) FROM lane
@@ -142,6 +160,24 @@ const LEGAL = new Set(
    succeeded:returned:record-return
    scheduled:needs_review:recover held:needs_review:recover`.split(/\s+/),
 );
+
+/** Succeeded payments are in the provider's books two days after their start; every line has a payment. */
+function judgeBooks(world: World, report: Report): void {
+  const lag = 2n * 86_400n * SECOND;
+  const told = new Set(world.lines.filter((line) => line.kind === 'payment').map((line) => line.payment));
+  for (const line of world.lines) {
+    if (line.bucket === 'unexpected_at_provider' && line.payment === null)
+      report(18, line.name, 'no payment');
+  }
+  const reports = new Map(world.reports.map((row) => [row.provider, row]));
+  for (const payment of world.payments) {
+    const books = reports.get(payment.provider);
+    if (!books?.since || !books.until || payment.state !== 'succeeded' || payment.started === null) continue;
+    const end = at(books.until) < BigInt(world.now) ? at(books.until) : BigInt(world.now);
+    const isCovered = at(payment.started) >= at(books.since) && at(payment.started) + lag < end;
+    if (isCovered && !told.has(payment.id)) report(18, payment.id, 'in no settlement file');
+  }
+}
 
 const SECOND = 1_000_000n;
 const at = (time: Micros): bigint => BigInt(time ?? 0);
@@ -256,9 +292,10 @@ function provesFailure(row: EvidenceRow): boolean {
   return row.status === 'failed';
 }
 
-/** One silence proves nothing; the proof of absence takes two. */
+/** Silence proves nothing; its proof stands beside at least two silences by each of two ways. */
 function isProvenAbsent(known: readonly EvidenceRow[]): boolean {
-  return known.filter((row) => row.kind === 'absent').length >= 2;
+  const silences = known.filter((row) => row.kind === 'absent').length;
+  return silences >= 4 && known.some((row) => row.kind === 'absence_proven');
 }
 
 function judgeOutcomes(world: World, report: Report): void {
@@ -315,7 +352,7 @@ export interface JudgeOptions {
 }
 
 /**
- * Every breach of invariants 1 to 17 and 19 in the stored rows; 18 needs settlement files.
+ * Every breach of invariants 1 to 19 in the stored rows.
  * @param query runs one SQL text and gives its rows.
  */
 export async function findBreaches(
@@ -333,5 +370,6 @@ export async function findBreaches(
   judgeKeys(row.world, report);
   judgeOutcomes(row.world, report);
   judgeQueues(row.world, report);
+  judgeBooks(row.world, report);
   return breaches;
 }
