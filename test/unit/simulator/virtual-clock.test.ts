@@ -49,6 +49,16 @@ describe('the virtual clock', () => {
     expect(fired).toEqual(['payout']);
   });
 
+  it('a callback that sets another name anew keeps its old word from being carried out', () => {
+    clock.at('first', clock.now() + 1_000, () => at('payout', 60_000));
+    clock.at('payout', clock.now() + 2_000, () => fired.push('old word'));
+    offsetMs = 5_000;
+    clock.moved();
+    expect(fired).toEqual([]);
+    vi.advanceTimersByTime(60_000);
+    expect(fired).toEqual(['payout']);
+  });
+
   it('forgets what waits', () => {
     at('payout', 1_000);
     clock.clear();
