@@ -3,6 +3,7 @@ import type { ResultClass } from '../../src/domain/provider-outcome.js';
 import { MAX_UNSENT_ATTEMPTS } from '../../src/domain/submission-policy.js';
 import { CODES_OF_OUR_OWN } from '../../src/lanes/lane-policy.js';
 import { pauseLanes, resumeLanes } from '../../src/lanes/lane-state.store.js';
+import { recordCreates } from '../../src/submission/create.store.js';
 import { closeAbandoned } from '../../src/submission/outcome.store.js';
 import { LaneRig, type CallUnderWay } from '../support/lane-rig.js';
 import { addEvidence, paymentIn } from '../support/payment-states.js';
@@ -103,6 +104,22 @@ describe('the breaker of a lane', () => {
     expect(await closeAbandoned(rig.db.database, null, 'sweep')).toHaveLength(8);
     await rig.end(calls, resultOf('ambiguous'));
     expect(await rig.lane(lane)).toMatchObject({ breaker: 'closed', recent: '' });
+  });
+
+  it('hears of creates that move nothing (two phases) as of any other call', async () => {
+    const create = (calls: readonly CallUnderWay[], of: 'ambiguous' | 'throttled') =>
+      recordCreates(
+        rig.db.database,
+        calls.map(({ id, no, owner }) => ({
+          ...({ paymentId: id, generation: 1, no, owner, capabilityClass: 'T', phase: 'submit' } as const),
+          result: resultOf(of, { retryAfterMs: of === 'throttled' ? 60_000 : null }),
+        })),
+      );
+    const [broke, waits] = [await rig.addLane(), await rig.addLane()];
+    await create(await rig.call(broke, 5), 'ambiguous');
+    expect(await rig.lane(broke)).toMatchObject({ breaker: 'open' });
+    await create(await rig.call(waits, 1), 'throttled');
+    expect((await rig.lane(waits)).wait_ms).toBeGreaterThan(50_000);
   });
 
   it('that an operator turned off never opens', async () => {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { move } from '../../src/payments/gate.js';
 import { closeAbandoned } from '../../src/submission/outcome.store.js';
-import { closeUnclaimed } from '../../src/submission/sweep.store.js';
+import { estimateWaits } from '../../src/submission/begin-submission.store.js';
+import { closeUnclaimed, takeOverdue } from '../../src/submission/sweep.store.js';
 import { LaneRig, type CallUnderWay } from '../support/lane-rig.js';
 import { addEvidence, paymentIn } from '../support/payment-states.js';
 import { resultOf } from '../support/results.js';
@@ -69,6 +70,30 @@ describe('a provider that has had enough (429)', () => {
       [first.id],
     );
     expect(open).toEqual([]);
+  });
+
+  it('is told to those that are sent back to wait, before their turn in the queue', async () => {
+    const { lane } = await throttled(60_000);
+    const [waiting] = await rig.due(lane, 1);
+    const waits = await estimateWaits(rig.db.database, lane, [waiting?.id ?? '']);
+    expect(waits.get(waiting?.id ?? '')?.waitMs).toBeGreaterThan(50_000);
+  });
+
+  it('has nobody woken for nothing, while an open lane beside it is served', async () => {
+    const { lane } = await throttled(60_000);
+    const open = await rig.addLane();
+    const [closedOne, openOne] = [await rig.due(lane, 1), await rig.due(open, 1)];
+    const ids = [...closedOne, ...openOne].map((payment) => payment.id);
+    await rig.db.query(
+      `UPDATE payment SET execute_at = clock_timestamp() - interval '10 s' WHERE id = ANY ($1)`,
+      [ids],
+    );
+    const woken = (await takeOverdue(rig.db.database, 1_000, 1_000)).map((target) => target.payment_id);
+    expect(woken).toContain(openOne[0]?.id);
+    expect(woken).not.toContain(closedOne[0]?.id);
+    await rig.letWaitPass(lane);
+    const later = (await takeOverdue(rig.db.database, 1_000, 1_000)).map((target) => target.payment_id);
+    expect(later).toContain(closedOne[0]?.id);
   });
 
   it.each([
