@@ -1,8 +1,18 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe } from 'vitest';
 import { SimulatedProvider } from '../../src/providers/simulated/simulated.adapter.js';
+import {
+  SIMULATED_PROFILES,
+  describeSimulated,
+  type SimulatedProfile,
+} from '../../src/providers/simulated/simulated.descriptor.js';
 import { providerConformance } from '../support/provider-conformance.js';
-import type { ProviderRig, Trouble } from '../support/provider-conformance.js';
+import type { Delivery, ProviderRig, Trouble } from '../support/provider-conformance-rig.js';
+import { describeWebhooks } from '../support/provider-conformance-webhooks.js';
 import { startSimulator } from '../support/simulator.js';
 import type { FaultInput } from '../support/simulator.js';
+import { until } from '../support/until.js';
 
 const FAULT_OF: Readonly<Record<Trouble, FaultInput>> = {
   reset_before: 'reset_before',
@@ -10,6 +20,7 @@ const FAULT_OF: Readonly<Record<Trouble, FaultInput>> = {
   silence: 'hang',
   server_error_before: 'http_500_before',
   server_error_after: 'http_500_after',
+  stored_server_error_before: { kind: 'http_500_before', stored: true },
   stored_server_error_after: { kind: 'http_500_after', stored: true },
   gateway_page_after: 'http_502_html_after',
   empty_after: 'empty_200_after',
@@ -31,9 +42,51 @@ const FAULT_OF: Readonly<Record<Trouble, FaultInput>> = {
   lookup_error: 'lookup_500',
 };
 
-async function openRig(profile: 'A' | 'T'): Promise<ProviderRig> {
-  const simulator = await startSimulator();
-  const options = { baseUrl: simulator.url, apiKey: simulator.apiKeys[profile], profile };
+/** Takes what the provider sends by itself, and keeps it as it came. */
+async function openReceiver(): Promise<{
+  readonly url: string;
+  readonly received: Delivery[];
+  close(): void;
+}> {
+  const received: Delivery[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      received.push({ raw: Buffer.concat(chunks), headers: request.headers });
+      response.writeHead(204).end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/events`,
+    received,
+    close: () => (server.closeAllConnections(), server.close()),
+  };
+}
+
+/** At least 24 bytes of base64, which the Standard Webhooks scheme asks for. */
+const WEBHOOK_SECRET = `whsec_${Buffer.alloc(24, 'k').toString('base64')}`;
+const SCHEME_OF = { simulated_v1: 'simulated', standard_webhooks: 'standard' } as const;
+
+async function openRig(
+  profile: SimulatedProfile,
+  webhooks: keyof typeof SCHEME_OF = 'simulated_v1',
+): Promise<ProviderRig> {
+  const [simulator, receiver] = await Promise.all([startSimulator(), openReceiver()]);
+  await simulator.setWebhook({
+    account: `acct_${profile.toLowerCase()}`,
+    url: receiver.url,
+    secrets: [WEBHOOK_SECRET],
+    scheme: SCHEME_OF[webhooks],
+  });
+  const options = {
+    baseUrl: simulator.url,
+    apiKey: simulator.apiKeys[profile],
+    profile,
+    descriptor: { webhooks },
+  };
   const provider = new SimulatedProvider(options);
   const stranger = new SimulatedProvider({ ...options, apiKey: 'sk_stranger' });
   // Port 9 (discard) of the loopback interface: nothing listens there.
@@ -50,14 +103,40 @@ async function openRig(profile: 'A' | 'T'): Promise<ProviderRig> {
     charges: async (paymentId) => (await simulator.effects(paymentId)).count,
     untilCharged: (paymentId) => simulator.untilCharged(paymentId),
     requests: async (paymentId) => (await simulator.requests(paymentId)).length,
+    keysSeen: async (paymentId) =>
+      (await simulator.requests(paymentId))
+        .filter(({ operation }) => operation !== 'lookup')
+        .map(({ key }) => key),
     untilRequested: (paymentId) =>
       simulator.untilRequests(paymentId, (seen) => seen.some(({ operation }) => operation === moving)),
+    webhookSecret: WEBHOOK_SECRET,
+    delivery: async (paymentId) => {
+      const find = (): Delivery | undefined =>
+        receiver.received.find(({ raw }) => raw.toString('utf8').includes(paymentId));
+      const found = await until('the event', find, (delivery) => delivery !== undefined);
+      if (!found) throw new Error('the event came and is gone');
+      return found;
+    },
     close: async () => {
+      receiver.close();
       await Promise.all([provider, stranger, unreachable].map((one) => one.close()));
       await simulator.stop();
     },
   };
 }
 
-providerConformance('the simulated provider, profile A: keyed idempotency', () => openRig('A'));
-providerConformance('the simulated provider, profile T: create and commit', () => openRig('T'));
+for (const profile of SIMULATED_PROFILES) {
+  providerConformance(`the simulated provider of profile ${profile}`, describeSimulated({ profile }), () =>
+    openRig(profile),
+  );
+}
+
+const standard = describeSimulated({ profile: 'A', changes: { webhooks: 'standard_webhooks' } });
+describe('the simulated provider with webhooks standard_webhooks', () => {
+  let rig: ProviderRig;
+  beforeAll(async () => {
+    rig = await openRig('A', 'standard_webhooks');
+  });
+  afterAll(() => rig.close());
+  describeWebhooks(() => rig, standard);
+});

@@ -1,3 +1,5 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PrepareRefused } from '../../../../src/providers/payment-provider.js';
@@ -145,6 +147,25 @@ describe('submit', () => {
   it('a rotated credential of the same account may send what the old one prepared', async () => {
     const rotated = new SimulatedProvider({ ...OPTIONS, apiKey: 'sk_new' });
     expect(await rotated.submit(prepared, ATTEMPT)).toMatchObject({ code: 'connect_refused' });
+  });
+});
+
+describe('connections', () => {
+  it.each<[SimulatedProfile, number]>([
+    ['A', 1],
+    ['D', 2],
+  ])('of profile %s: two calls, one after the other, take %d', async (profile, connections) => {
+    let count = 0;
+    const server = createServer((_request, response) => response.end('{}'));
+    server.on('connection', () => count++);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const profiled = new SimulatedProvider({ baseUrl: `http://127.0.0.1:${port}`, apiKey: 'sk_a', profile });
+    for (const _ of [1, 2]) await profiled.submit(profiled.prepare(PAYMENT), ATTEMPT);
+    await profiled.close();
+    server.closeAllConnections();
+    server.close();
+    expect(count).toBe(connections);
   });
 });
 
