@@ -1,6 +1,12 @@
 import { exponentOf, parseCurrency } from '../domain/currency.js';
 import { parseDecimalMinor } from './decimal-amount.js';
-import { readReference, type Reading, type SettlementLine, type Unreadable } from './settlement-line.js';
+import {
+  readReference,
+  type LineKind,
+  type Reading,
+  type SettlementLine,
+  type Unreadable,
+} from './settlement-line.js';
 import { parseSettlementTime } from './settlement-time.js';
 import { elementAt, textAt, xmlEntries, type XmlElement } from './xml-entries.js';
 
@@ -97,13 +103,7 @@ function lineOf(
     // A bank's ids are its own; only without our reference may one of them be the object that we know.
     sourceId: part === null || reference.paymentId !== null ? null : textAt(part, 'Refs', 'TxId'),
     ...reference,
-    kind: isCharge(entry)
-      ? 'other'
-      : direction === 'DBIT'
-        ? 'payment'
-        : isReturn(entry, part)
-          ? 'return'
-          : 'other',
+    kind: kindOf(entry, part, { isDebit: direction === 'DBIT', isOurs: reference.paymentId !== null }),
     grossMinor: gross,
     feeMinor: 0n,
     netMinor: gross,
@@ -119,6 +119,21 @@ const CHARGES = ['CHRG', 'FEES', 'COMM', 'INTR', 'TAXE'];
 
 function isCharge(entry: XmlElement): boolean {
   return CHARGES.includes(textAt(entry, 'BkTxCd', 'Domn', 'Fmly', 'SubFmlyCd') ?? '');
+}
+
+/**
+ * A debit is a payment unless it is the bank's own charge. A credit is a return when the bank says so; a
+ * credit that only bears our reference is a payment whose sign is wrong, and is judged as such.
+ */
+function kindOf(
+  entry: XmlElement,
+  part: XmlElement | null,
+  of: { readonly isDebit: boolean; readonly isOurs: boolean },
+): LineKind {
+  if (isCharge(entry)) return 'other';
+  if (of.isDebit) return 'payment';
+  if (isReturn(entry, part)) return 'return';
+  return of.isOurs ? 'payment' : 'other';
 }
 
 /** Money that comes in is ours again only when the bank says that it is a return. */

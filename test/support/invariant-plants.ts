@@ -41,6 +41,32 @@ export async function createWorld(db: TestDatabase): Promise<World> {
   };
 }
 
+/** A file whose report goes from so many days ago to so many. */
+async function addSettlementFile(
+  world: World,
+  days: { readonly from: number; readonly to: number },
+): Promise<void> {
+  await world.db.query(
+    `INSERT INTO settlement_file (provider, sha256, format, size_bytes, first_booked_at, last_booked_at, finished_at)
+     VALUES ('simulated', sha256('x'), 'csv', 1, clock_timestamp() - $1 * interval '1 day',
+       clock_timestamp() - $2 * interval '1 day', clock_timestamp())`,
+    [days.from, days.to],
+  );
+}
+
+async function addSettlementRow(
+  world: World,
+  line: { readonly txn: string; readonly paymentId: string | null },
+): Promise<void> {
+  await world.db.query(
+    `INSERT INTO settlement_row (provider, txn_id, file_id, row_no, kind, gross, fee, net, currency, booked_at,
+       payment_id, bucket)
+     VALUES ('simulated', $1, 1, 1, 'payment', -1999, 0, -1999, 'EUR', clock_timestamp(), $2::text,
+       CASE WHEN $2::text IS NULL THEN 'unexpected_at_provider' ELSE 'matched' END)`,
+    [line.txn, line.paymentId],
+  );
+}
+
 export interface Plant {
   /** Number of the invariant. */
   readonly breaks: number;
@@ -325,6 +351,40 @@ export const PLANTS: readonly Plant[] = [
          UPDATE payment SET state = 'submitted', version = version + 1 WHERE id = $1`,
         [id],
       );
+      return [id];
+    },
+  },
+  {
+    breaks: 18,
+    what: 'a settlement line without payment',
+    by: async (world) => {
+      await addSettlementFile(world, { from: 10, to: 1 });
+      await addSettlementRow(world, { txn: 'txn_ghost', paymentId: null });
+      return ['simulated/txn_ghost'];
+    },
+  },
+  {
+    breaks: 18,
+    what: 'a succeeded payment without a line, its booking lag over before the report ends',
+    by: async (world) => {
+      const [id, told, young] = [
+        await world.make('succeeded'),
+        await world.make('succeeded'),
+        await world.make('succeeded'),
+      ];
+      for (const [each, days] of [
+        [id, 5],
+        [told, 5],
+        [young, 2.5],
+      ] as const) {
+        await world.plant(
+          `UPDATE payment SET execute_at = clock_timestamp() - $2 * interval '1 day',
+             submission_started_at = clock_timestamp() - $2 * interval '1 day' WHERE id = $1`,
+          [each, days],
+        );
+      }
+      await addSettlementFile(world, { from: 10, to: 1 });
+      await addSettlementRow(world, { txn: 'txn_told', paymentId: told });
       return [id];
     },
   },

@@ -99,6 +99,53 @@ export async function bulkPayments(
   }));
 }
 
+/** Payments that succeeded when the truth of the simulator's generator says; one statement for each table. */
+export async function insertTruth(
+  db: TestDatabase,
+  truth: readonly {
+    readonly id: string;
+    readonly providerRef: string;
+    readonly amountMinor: string;
+    readonly currency: string;
+    readonly at: string;
+  }[],
+  of: { readonly tenant: string; readonly lane: string; readonly provider: string },
+): Promise<void> {
+  for (const table of FROZEN_TABLES) await db.query(`ALTER TABLE ${table} DISABLE TRIGGER ALL`);
+  await db.query(
+    `INSERT INTO payment (id, tenant_id, idempotency_key, fingerprint, fingerprint_version, amount, currency, destination,
+       destination_key_id, destination_digest, digest_key_id, provider, lane, execute_at, not_after, state,
+       submission_started_at, provider_ref, created_by)
+     SELECT t.id, $1, t.id, '\\x00', 1, t.amount, t.currency, '\\x00', 'k', '\\x00', 'k', $3, $2, t.at,
+       t.at + interval '1 day', 'succeeded', t.at, t.ref, 'test'
+     FROM unnest($4::text[], $5::text[], $6::bigint[], $7::text[], $8::timestamptz[]) AS t (id, ref, amount, currency, at)`,
+    [
+      of.tenant,
+      of.lane,
+      of.provider,
+      truth.map((t) => t.id),
+      truth.map((t) => t.providerRef),
+      truth.map((t) => t.amountMinor),
+      truth.map((t) => t.currency),
+      truth.map((t) => t.at),
+    ],
+  );
+  await db.query(
+    `INSERT INTO payment_transition (payment_id, seq, tenant_id, to_state, cause, actor, hash)
+     SELECT id, 1, tenant_id, 'succeeded', 'create', 'test', '' FROM payment WHERE lane = $1`,
+    [of.lane],
+  );
+  await db.query(
+    `INSERT INTO submission (payment_id, generation, provider_key, parameters, parameters_key_id, parameters_sha256,
+       adapter, adapter_version, api_version, credential_id, account, base_url)
+     SELECT id, 1, 'key-' || id, '\\x00', 'k', '\\x00', 'simulated', '1', '1', 'test', 'test', 'http://127.0.0.1'
+     FROM payment WHERE lane = $1`,
+    [of.lane],
+  );
+  await enableTriggers(db);
+  await db.query('ANALYZE');
+}
+
 /** Some of them are ENABLE ALWAYS, which ENABLE ALL would forget. */
 async function enableTriggers(db: TestDatabase): Promise<void> {
   const triggers = await db.query<{ name: string; owner: string }>(

@@ -81,6 +81,7 @@ describe('a bank statement (camt.053)', () => {
         `<RmtInf><Ustrd>${ID}/1</Ustrd></RmtInf></TxDtls>`,
     });
     const credit = entry({ direction: 'CRDT', ref: 'B4', details: details('T4', 'from a customer') });
+    const flipped = entry({ direction: 'CRDT', ref: 'B7', details: details('T7', `${ID}/1`) });
     const charge = entry({
       ref: 'B5',
       details: details('T5', 'monthly'),
@@ -88,12 +89,12 @@ describe('a bank statement (camt.053)', () => {
         '<BkTxCd><Domn><Cd>ACMT</Cd><Fmly><Cd>MDOP</Cd><SubFmlyCd>CHRG</SubFmlyCd></Fmly></Domn></BkTxCd>',
     });
     const pending = entry({ status: '<Cd>PDNG</Cd>', ref: 'B6' });
-    const lines = await read(statement(returned + credit + charge + pending));
+    const lines = await read(statement(returned + credit + charge + pending + flipped));
     expect(
       lines.map((r) =>
         r.kind === 'line' ? `${r.line.txnId} ${r.line.kind} ${r.line.grossMinor}` : r.reason,
       ),
-    ).toEqual(['T3 return 1999', 'T4 other 1999', 'T5 other -1999']);
+    ).toEqual(['T3 return 1999', 'T4 other 1999', 'T5 other -1999', 'T7 payment 1999']);
   });
 
   it('splits a batch booking into its transactions, and refuses all of one that does not add up', async () => {
