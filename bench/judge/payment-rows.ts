@@ -39,7 +39,7 @@ export async function readPostgresFacts(url: string): Promise<PostgresFacts> {
   }
 }
 
-/** What Postgres says of the payments of one stack. Read only, but for the rate of a lane. */
+/** What Postgres says of the payments of one stack. Read only, but for the rate and the breaker of a lane. */
 export class PaymentRows {
   readonly #pool: pg.Pool;
 
@@ -55,6 +55,25 @@ export class PaymentRows {
 
   async finalCount(): Promise<number> {
     return this.#count('SELECT count(*) FROM payment WHERE state = ANY($1)', [FINAL_STATES]);
+  }
+
+  /** Payments that stand in this state now. */
+  async inState(state: string): Promise<number> {
+    return this.#count('SELECT count(*) FROM payment WHERE state = $1', [state]);
+  }
+
+  /** Lets calls go on however many of them end without an answer. */
+  async disableBreakers(): Promise<void> {
+    await this.#pool.query('UPDATE lane SET breaker_enabled = false');
+  }
+
+  /** A lane that no worker pays through, for payments that were written and not executed. */
+  async addLane(lane: string, provider: string): Promise<void> {
+    await this.#pool.query(
+      `INSERT INTO lane (lane, provider, account, rate, burst, tokens, cap) VALUES ($1, $2, 'bench', 1, 1, 1, 1)
+        ON CONFLICT DO NOTHING`,
+      [lane, provider],
+    );
   }
 
   async outboxCount(): Promise<number> {

@@ -4,7 +4,9 @@ import { creates } from './creates.scenario.js';
 import { lane } from './lane.scenario.js';
 import { memory } from './memory.scenario.js';
 import type { ScenarioName } from './scenario-names.js';
+import { settlement } from './settlement.scenario.js';
 import { steady } from './steady.scenario.js';
+import { unknown } from './unknown.scenario.js';
 import { workerKilled } from './worker-killed.scenario.js';
 
 const SCENARIOS: Readonly<Record<ScenarioName, Scenario>> = {
@@ -14,6 +16,8 @@ const SCENARIOS: Readonly<Record<ScenarioName, Scenario>> = {
   creates,
   memory,
   lane,
+  unknown,
+  settlement,
 };
 
 export function scenarioOf(name: ScenarioName): Scenario {

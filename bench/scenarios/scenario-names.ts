@@ -1,3 +1,12 @@
 /** Every scenario, in the order of a whole run. */
-export const SCENARIO_NAMES = ['steady', 'burst', 'worker-killed', 'creates', 'memory', 'lane'] as const;
+export const SCENARIO_NAMES = [
+  'steady',
+  'burst',
+  'worker-killed',
+  'creates',
+  'memory',
+  'lane',
+  'unknown',
+  'settlement',
+] as const;
 export type ScenarioName = (typeof SCENARIO_NAMES)[number];
