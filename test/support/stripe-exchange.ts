@@ -1,7 +1,7 @@
 import Stripe from 'stripe';
 import type { StripeHead } from '../../src/providers/stripe/stripe.call.js';
 import type { StripeExchange } from '../../src/providers/stripe/stripe.client.js';
-import type { Expected } from '../../src/providers/stripe/stripe.mapping.js';
+import type { Expected } from '../../src/providers/stripe/stripe.verdict.js';
 
 /** What tests of the Stripe adapter take for granted: one payment, and answers about it. */
 export const PAYMENT = Object.freeze({

@@ -19,7 +19,7 @@ import type { StripeExchange } from './stripe.client.js';
 import { DESCRIPTORS } from './stripe.descriptor.js';
 import { StripeLookup } from './stripe.lookup.js';
 import { mapWrite } from './stripe.mapping.js';
-import type { Expected } from './stripe.mapping.js';
+import type { Expected } from './stripe.verdict.js';
 import { isIdOf } from './stripe.object.js';
 import type { StripeResource } from './stripe.object.js';
 import { AUTHENTICATION_REQUIRED, UNEXPECTED_STATE } from './stripe.refusals.js';

@@ -3,7 +3,7 @@ import { monotonicMs } from '../../platform/clock.js';
 import type { LookupAnswer, LookupPath, LookupRefs } from '../payment-provider.js';
 import type { StripeClient, StripeExchange } from './stripe.client.js';
 import { entriesOf, mapEntries, mapPage, mapRead } from './stripe.mapping.js';
-import type { Expected } from './stripe.mapping.js';
+import type { Expected } from './stripe.verdict.js';
 import { idOf, isIdOf } from './stripe.object.js';
 import type { StripeResource } from './stripe.object.js';
 

@@ -5,7 +5,7 @@ import { RESULT_CLASSES } from '../../../../src/domain/provider-outcome.js';
 import type { ResultClass } from '../../../../src/domain/provider-outcome.js';
 import type { StripeExchange } from '../../../../src/providers/stripe/stripe.client.js';
 import { mapEntries, mapPage, mapRead, mapWrite } from '../../../../src/providers/stripe/stripe.mapping.js';
-import type { CallKind } from '../../../../src/providers/stripe/stripe.mapping.js';
+import type { CallKind } from '../../../../src/providers/stripe/stripe.verdict.js';
 import {
   INTENT_EXPECTED,
   PAYMENT,
@@ -19,6 +19,7 @@ import {
   transfer,
 } from '../../../support/stripe-exchange.js';
 
+const OF_SECOND = { payment_id: PAYMENT.paymentId, generation: '2', provider_key: 'other' };
 const REPLAYED = { 'idempotent-replayed': 'true' };
 const invalid = (code?: string): Record<string, unknown> => ({
   type: 'invalid_request_error',
@@ -448,6 +449,21 @@ describe('reads', () => {
       'DC-01: two released',
       [intent('succeeded'), intent('succeeded', { id: 'pi_2Intent' })],
       { kind: 'found_many', count: 2 },
+    ],
+    [
+      'one of another generation that was declined, and ours',
+      [intent('requires_payment_method', { id: 'pi_2Intent', metadata: OF_SECOND }), intent('succeeded')],
+      { kind: 'found', result: { providerRef: 'pi_1Intent' } },
+    ],
+    [
+      'one of another generation that moved nothing',
+      [intent('requires_confirmation', { metadata: OF_SECOND })],
+      { kind: 'absent', by: ['list_scan'] },
+    ],
+    [
+      'DC-01: one of another generation that moved',
+      [intent('succeeded', { metadata: OF_SECOND }), intent('requires_confirmation')],
+      { kind: 'found_other' },
     ],
   ])('PaymentIntents of a scan: %s', (_name, entries, answer) => {
     const exchange = resolved({ object: 'list', data: entries, has_more: false });
