@@ -10,6 +10,8 @@ import { PaymentViews } from '../payments/payment-view.js';
 import { NoMembers } from '../payments/schemas/no-members.schema.js';
 import { PaymentIdParam } from '../payments/schemas/payment-id.schema.js';
 import type { PaymentView } from '../payments/schemas/payment.schema.js';
+import { LOG } from '../platform/tokens.js';
+import type { Log } from '../platform/logger.js';
 import type { Proposal } from './resolution.js';
 import { Resolutions } from './resolution.service.js';
 import { resolutionView } from './review-view.js';
@@ -26,6 +28,7 @@ export class ResolutionsController {
     @Inject(Resolutions) private readonly resolutions: Resolutions,
     @Inject(PaymentQueries) private readonly queries: PaymentQueries,
     @Inject(PaymentViews) private readonly views: PaymentViews,
+    @Inject(LOG) private readonly log: Log,
   ) {}
 
   @Post(':id/resolutions')
@@ -39,7 +42,9 @@ export class ResolutionsController {
   ): Promise<ResolutionView> {
     const version = readIfMatch(request.headers['if-match']);
     if (version === null) throw new DomainError('if_match_required');
-    const row = await this.resolutions.propose(principalOf(request), { paymentId, version, proposal });
+    const who = principalOf(request);
+    const row = await this.resolutions.propose(who, { paymentId, version, proposal });
+    this.tell(request, { payment_id: paymentId, version, code: row.outcome }, 'resolution_proposed');
     return resolutionView(row);
   }
 
@@ -58,7 +63,22 @@ export class ResolutionsController {
     const expectedVersion = readIfMatch(request.headers['if-match']);
     await this.resolutions.approve(who, { paymentId, resolutionId, expectedVersion });
     const row = await this.queries.get(who.tenantId, paymentId);
+    this.tell(
+      request,
+      { payment_id: paymentId, version: row.version, state: row.state },
+      'resolution_approved',
+    );
     reply.header('etag', entityTag(row.version));
     return this.views.of(row);
+  }
+
+  /** What people decide belongs into the security log; who they are stands in the history. */
+  private tell(
+    request: FastifyRequest,
+    fields: Readonly<Record<string, string | number>>,
+    event: 'resolution_proposed' | 'resolution_approved',
+  ): void {
+    const { tenantRef } = principalOf(request);
+    this.log.info({ request_id: request.id, tenant_ref: tenantRef, ...fields }, event);
   }
 }

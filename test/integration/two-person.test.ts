@@ -40,6 +40,10 @@ describe('a resolution by two people (P16)', () => {
     expect(answer.body).toMatchObject({ id, state: 'succeeded', version: version + 1 });
     expect(answer.headers['etag']).toBe(`"v${version + 1}"`);
     expect(world.api.nudges()).toBe(nudges + 1);
+    const log = world.api.logLines.join('');
+    for (const event of ['resolution_proposed', 'resolution_approved']) {
+      expect(log).toMatch(new RegExp(`"event":"${event}".*"payment_id":"${id}"`));
+    }
     const [transition] = await world.db.query<{ actor: string; cause: string; detail: string }>(
       `SELECT actor, cause, detail FROM payment_transition WHERE payment_id = $1 AND seq = $2`,
       [id, version + 1],
