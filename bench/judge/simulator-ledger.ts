@@ -34,6 +34,22 @@ export class SimulatorLedger {
     await this.#call('POST', '/plan', { scripts: [{ reference: '*', submit: [slow] }] });
   }
 
+  /** Executes every submission and says nothing of it: the connection is cut, and no lookup tells either. */
+  async stayUnknown(): Promise<void> {
+    const lookup = [{ kind: 'lookup_500', times: 'always' }];
+    await this.#call('POST', '/plan', {
+      scripts: [{ reference: '*', submit: [{ kind: 'reset_after', times: 'always' }], lookup }],
+    });
+  }
+
+  /** Lookups that arrived so far. */
+  async lookups(): Promise<number> {
+    const { requests } = (await this.#call('GET', '/requests')) as {
+      requests: { operation: string | null }[];
+    };
+    return requests.filter((request) => request.operation === 'lookup').length;
+  }
+
   /** How many payments were paid so far. */
   async paid(): Promise<number> {
     return (await this.#effects()).payments;
