@@ -121,7 +121,7 @@ abstract class StripeProvider implements PaymentProvider {
     secrets: readonly string[],
     nowMs: number,
   ): WebhookReading {
-    return readWebhook({ raw, headers, secrets, nowMs }, this.livemode);
+    return readWebhook({ raw, headers, secrets, nowMs }, this.livemode, this.resource);
   }
 
   close(): Promise<void> {

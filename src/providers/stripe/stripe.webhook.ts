@@ -4,7 +4,7 @@ import type { SignedRequest } from '../webhook-signature.js';
 import { fromStripeAmount } from './stripe.money.js';
 import { mapEvent } from './stripe.mapping.js';
 import { isFields, readMovement, wordOf } from './stripe.object.js';
-import type { StripeMovement } from './stripe.object.js';
+import type { StripeMovement, StripeResource } from './stripe.object.js';
 
 const SIGNATURE_HEADER = 'stripe-signature';
 
@@ -12,35 +12,43 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /**
  * Verifies `Stripe-Signature` over the raw bytes, at most 300 s old and 60 s ahead (the SDK's verifier
- * accepts any time ahead), then reads the event. An event about an object that is no payment of ours
- * is an event: Stripe need not send it again.
+ * accepts any time ahead), then reads the event. An event about anything else than this provider's
+ * resource is an event without a payment: Stripe need not send it again, and an endpoint that is told of
+ * everything does no harm.
  * @param livemode events of the other mode are unreadable: they are about another world.
  */
-export function readWebhook(request: SignedRequest, livemode: boolean): WebhookReading {
+export function readWebhook(
+  request: SignedRequest,
+  livemode: boolean,
+  resource: StripeResource,
+): WebhookReading {
   const refusal = checkTimestampedSignature(SIGNATURE_HEADER, request);
   if (refusal) return { kind: 'refused', reason: refusal };
-  const event = eventOf(parse(request.raw), livemode);
+  const event = eventOf(parse(request.raw), livemode, resource);
   return event ? { kind: 'event', event } : { kind: 'refused', reason: 'unreadable' };
 }
 
 /** @returns null when the value is not, in full, an event of the Events API of this mode. */
-function eventOf(event: unknown, livemode: boolean): ProviderEvent | null {
+function eventOf(event: unknown, livemode: boolean, resource: StripeResource): ProviderEvent | null {
   if (!isFields(event) || event['object'] !== 'event' || event['livemode'] !== livemode) return null;
   const { id, type, created, data } = event;
   if (typeof id !== 'string' || !/^evt_[0-9A-Za-z_]{4,120}$/.test(id)) return null;
   if (typeof type !== 'string' || !/^[a-z0-9_.]{1,80}$/.test(type) || !isFields(data)) return null;
   const object = isFields(data['object']) ? data['object'] : {};
-  const movement = readMovement(object, 'transfer') ?? readMovement(object, 'payment_intent');
+  const movement = readMovement(object, resource);
+  const returned = returnedBy(type, object, movement, data);
+  const isAboutCharge = resource === 'payment_intent';
   return {
     eventId: id,
     type,
     occurredAtMs: isSecond(created) ? created * 1000 : null,
-    providerRef: movement?.id ?? textOf(object['payment_intent']),
+    // A refund and a dispute name the PaymentIntent that they are about.
+    providerRef: movement?.id ?? (isAboutCharge ? textOf(object['payment_intent']) : null),
     paymentId: movement?.paymentId ?? null,
     generation: movement?.generation ?? null,
     providerKey: movement?.providerKey ?? null,
     result: movement && mapEvent(movement),
-    returned: returnedBy(type, object, movement, data),
+    returned: isAboutCharge === (type === 'transfer.reversed') ? null : returned,
   };
 }
 

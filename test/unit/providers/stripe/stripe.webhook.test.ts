@@ -1,6 +1,7 @@
 import Stripe from 'stripe';
 import { describe, expect, it } from 'vitest';
 import type { WebhookReading } from '../../../../src/providers/payment-provider.js';
+import type { StripeResource } from '../../../../src/providers/stripe/stripe.object.js';
 import { readWebhook } from '../../../../src/providers/stripe/stripe.webhook.js';
 import { PAYMENT, intent, transfer } from '../../../support/stripe-exchange.js';
 
@@ -30,10 +31,12 @@ function read(
   payload: string,
   header: string | string[] | undefined,
   secrets: readonly string[] = [SECRET],
+  resource: StripeResource = 'transfer',
 ): WebhookReading {
   return readWebhook(
     { raw: Buffer.from(payload), headers: { 'stripe-signature': header }, secrets, nowMs: NOW_MS },
     false,
+    resource,
   );
 }
 const readSigned = (payload: string): WebhookReading => read(payload, signature(payload));
@@ -115,13 +118,15 @@ describe('who may speak', () => {
     const raw = Buffer.from(payload);
     const header = signature(payload);
     const request = { raw, headers: { 'stripe-signature': header }, secrets: [SECRET], nowMs: NOW_MS };
-    expect(readWebhook(request, false)).toEqual({ kind: 'refused', reason: 'unreadable' });
+    expect(readWebhook(request, false, 'transfer')).toEqual({ kind: 'refused', reason: 'unreadable' });
   });
 });
 
 describe('what it says', () => {
   const said = (type: string, object: unknown, data: Record<string, unknown> = {}): unknown => {
-    const reading = readSigned(event(type, object, { data: { object, ...data } }));
+    const payload = event(type, object, { data: { object, ...data } });
+    const resource = type.startsWith('transfer.') ? 'transfer' : 'payment_intent';
+    const reading = read(payload, signature(payload), [SECRET], resource);
     return reading.kind === 'event' ? reading.event : reading;
   };
 
@@ -133,6 +138,23 @@ describe('what it says', () => {
     ['payment_intent.requires_action', intent('requires_action'), { class: 'ambiguous' }],
   ])('%s', (type, object, result) => {
     expect(said(type, object)).toMatchObject({ providerRef: 'pi_1Intent', generation: 1, result });
+  });
+
+  it.each<[StripeResource, string, object]>([
+    ['transfer', 'payment_intent.succeeded', intent('succeeded')],
+    ['payment_intent', 'transfer.created', transfer()],
+    ['payment_intent', 'transfer.reversed', transfer({ amount_reversed: 5 })],
+    [
+      'transfer',
+      'charge.dispute.funds_withdrawn',
+      { id: 'du_1Dispute', amount: 5, currency: 'eur', payment_intent: 'pi_1Intent' },
+    ],
+  ])('to the provider of a %s, %s is about no payment', (resource, type, object) => {
+    const payload = event(type, object);
+    expect(read(payload, signature(payload), [SECRET], resource)).toMatchObject({
+      kind: 'event',
+      event: { type, providerRef: null, paymentId: null, providerKey: null, result: null, returned: null },
+    });
   });
 
   it('an event about something else is an event without a payment', () => {
