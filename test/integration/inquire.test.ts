@@ -379,6 +379,80 @@ describe('a refusal', () => {
   });
 });
 
+describe('while the breaker of its lane is open', () => {
+  const openBreaker = (lane: string, probeInSeconds: number) =>
+    rig.db.query(
+      `UPDATE lane SET breaker = 'open', breaker_reason = 'failures_in_a_row', opened_at = clock_timestamp(),
+         probe_at = clock_timestamp() + $2 * interval '1 second' WHERE lane = $1`,
+      [lane, probeInSeconds],
+    );
+  const lookupsOf = async (id: string): Promise<number> =>
+    (await rig.simulator.requests(id)).filter((request) => request.operation === 'lookup').length;
+
+  /** A payment whose outcome is unknown and whose inquiry is due. */
+  async function unknown(): Promise<PaymentRow> {
+    const payment = await rig.pay({ lane: await rig.addLane({}) });
+    await rig.simulator.script(payment.id, 'submit', 'reset_after');
+    await Promise.all(Object.values(pair(one, payment)));
+    expect(await rig.state(payment.id)).toBe('unknown');
+    await rig.makeDue(payment);
+    return payment;
+  }
+
+  it('an unknown payment waits for it instead of asking', async () => {
+    const payment = await unknown();
+    await openBreaker(payment.lane, 3_600);
+    const answer = await one.services.inquiry.inquire({ paymentId: payment.id });
+    expect(answer).toMatchObject({ kind: 'undecided' });
+    if (answer.kind === 'undecided') expect(answer.afterMs).toBeLessThanOrEqual(10_000);
+    expect(await lookupsOf(payment.id)).toBe(0);
+  });
+
+  it('it asks again when the breaker lets a call try, and is not given to people at the end of the ladder', async () => {
+    const payment = await unknown();
+    await rig.plant(`ALTER TABLE submission_attempt DISABLE TRIGGER ALL;
+      UPDATE submission_attempt SET closed_at = clock_timestamp() - interval '1 hour' WHERE payment_id = '${payment.id}';
+      ALTER TABLE submission_attempt ENABLE TRIGGER ALL`);
+    await openBreaker(payment.lane, 0);
+    one.provider.aroundLookup = () => Promise.resolve({ kind: 'cannot_tell', code: 'away' });
+    expect(await one.services.inquiry.inquire({ paymentId: payment.id })).toMatchObject({
+      kind: 'undecided',
+    });
+    expect(await rig.state(payment.id)).toBe('unknown');
+    await rig.makeDue(payment);
+    // The key's life is over: waiting for the breaker would save nothing any more.
+    await rig.db.query(`UPDATE submission SET key_valid_until = clock_timestamp() WHERE payment_id = $1`, [
+      payment.id,
+    ]);
+    expect(await one.services.inquiry.inquire({ paymentId: payment.id })).toEqual({ kind: 'review' });
+    one.provider.aroundLookup = null;
+  });
+
+  it('it asks at once when the life of its key is over', async () => {
+    const payment = await unknown();
+    await openBreaker(payment.lane, 3_600);
+    await rig.db.query(`UPDATE submission SET key_valid_until = clock_timestamp() WHERE payment_id = $1`, [
+      payment.id,
+    ]);
+    expect(await one.services.inquiry.inquire({ paymentId: payment.id })).toEqual({
+      kind: 'stopped',
+      state: 'succeeded',
+    });
+  });
+
+  it('a submitted payment is polled all the same', async () => {
+    const payment = await rig.pay({ lane: await rig.addLane({}) });
+    await rig.simulator.script(payment.id, 'submit', { kind: 'pending_then_final', lookups: 0 });
+    await Promise.all(Object.values(pair(one, payment)));
+    await openBreaker(payment.lane, 3_600);
+    await rig.makeDue(payment);
+    expect(await one.services.inquiry.inquire({ paymentId: payment.id })).toEqual({
+      kind: 'stopped',
+      state: 'succeeded',
+    });
+  });
+});
+
 describe('one step of an inquiry', () => {
   const inquire = (paymentId: string) => one.services.inquiry.inquire({ paymentId });
   const make = (state: Parameters<typeof paymentIn>[0], seed: PaySeed = {}) =>
