@@ -89,6 +89,27 @@ describe('one call is one request', () => {
     expect(server.seen).toHaveLength(2);
   });
 
+  it('DC-01: an SDK that would repeat is not let: the second request of a call never leaves', async () => {
+    server.behave(answer(500, { error: { type: 'api_error' } }), answer(200, transfer()));
+    const eager = (stripe: Stripe): Promise<unknown> =>
+      create(stripe, { idempotencyKey: 'key-1', maxNetworkRetries: 2 });
+    const result = await client.exchange(eager, { deadlineMs: 10_000, mayWrite: () => true });
+    expect(result.bytesSent).toBe(true);
+    expect(result.outcome.kind).not.toBe('resolved');
+    expect(server.seen).toHaveLength(1);
+  });
+
+  it('DC-01: two requests in one call are one request and a fault', async () => {
+    server.behave(answer(200, transfer()));
+    const twice = async (stripe: Stripe): Promise<unknown> => {
+      await create(stripe, { idempotencyKey: 'key-1' });
+      return create(stripe, { idempotencyKey: 'key-1' });
+    };
+    const result = await client.exchange(twice, { deadlineMs: 10_000, mayWrite: () => true });
+    expect(result).toMatchObject({ bytesSent: true, fault: 'second_send', outcome: { kind: 'thrown' } });
+    expect(server.seen).toHaveLength(1);
+  });
+
   it.each([301, 302, 303, 307, 308])('a redirect %d is an answer, not a way to go', async (status) => {
     server.behave(answer(status, {}, { location: `${server.url}/elsewhere` }));
     const { head, outcome } = await post();
