@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDatabaseGauges } from '../../src/metrics/database-gauges.js';
 import { createLogger } from '../../src/platform/logger.js';
-import { takeEvents } from '../../src/webhooks/incoming/webhook-inbox.store.js';
+import { finishEvent, takeEvents } from '../../src/webhooks/incoming/webhook-inbox.store.js';
 import { Latch } from '../support/tapped-database.js';
 import { until } from '../support/until.js';
 import { counted, eventBody, found, newEventId, WebhookRig } from '../support/webhook-rig.js';
@@ -127,6 +127,21 @@ describe('the inbox', () => {
     await inbox.stop();
     expect(await rig.state(slow)).toBe('succeeded');
   });
+
+  it('files what an event says once, also when two workers hold it', async () => {
+    const { id, event } = await toldPayment();
+    const [first] = await take();
+    await rig.endHolds();
+    const [second] = await take();
+    if (!first || !second) throw new Error('the event was not taken twice');
+    expect([first, second].map((row) => [row.eventId, row.paymentId])).toEqual([[event, null], [event, null]]);
+    const { processing } = rig.inbox();
+    const verdicts = await Promise.all([first, second].map((row) => processing.process(rig.a, row)));
+    expect(verdicts.map((verdict) => verdict.kind)).toEqual(['done', 'done']);
+    expect((await rig.evidence(id)).filter((line) => line.startsWith('webhook'))).toHaveLength(1);
+    expect(await rig.rules(id)).toEqual(['T17']);
+    await finishEvent(rig.db.database, first.id, 'moved');
+  }); // prettier-ignore
 
   it('shows what has waited for 15 minutes, and the age of the oldest', async () => {
     const gauges = startDatabaseGauges({

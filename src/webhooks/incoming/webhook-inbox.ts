@@ -7,7 +7,8 @@ import { finishEvent, takeEvents, tryEventAgain, type TakenEvent } from './webho
 
 /** Events of one provider that one worker processes at a time: they share its lane's room for lookups. */
 const AT_ONCE = 8;
-const POLL_MS = 250;
+/** Each provider asks so often in each worker: an event may wait for a moment, an idle database should not. */
+const POLL_MS = 500;
 /** Above a lookup's 25 s and a transaction's 8 s: an event that is still worked on is not taken again. */
 const TAKEN_FOR_MS = 60_000;
 const AGAIN_FIRST_MS = 1_000;
