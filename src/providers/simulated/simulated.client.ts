@@ -28,7 +28,13 @@ export interface ExchangeResponse {
 /** What one HTTP call came to: a complete response, or the fault that ended it. Never both. */
 export type Exchange =
   | { readonly bytesSent: true; readonly fault: null; readonly response: ExchangeResponse }
-  | { readonly bytesSent: boolean; readonly fault: ExchangeFault; readonly response: null };
+  | {
+      readonly bytesSent: boolean;
+      readonly fault: ExchangeFault;
+      readonly response: null;
+      /** What an answer that was too long began with: evidence, never read as an answer. */
+      readonly beginning?: string;
+    };
 
 export interface ExchangeRequest {
   readonly method: 'GET' | 'POST';
@@ -184,8 +190,9 @@ class Call {
     response
       .on('data', (chunk: Buffer) => {
         size += chunk.length;
-        if (size > MAX_BODY_BYTES) return this.fail('body_too_large');
         chunks.push(chunk);
+        if (size <= MAX_BODY_BYTES) return;
+        this.fail('body_too_large', Buffer.concat(chunks).toString('utf8'));
       })
       .on('end', () => this.complete(response, Buffer.concat(chunks)))
       .on('error', () => this.fail('reset'))
@@ -200,9 +207,10 @@ class Call {
     this.settle({ bytesSent: true, fault: null, response: received });
   }
 
-  private fail(fault: ExchangeFault): void {
+  private fail(fault: ExchangeFault, beginning?: string): void {
     if (this.settled) return;
-    this.settle({ bytesSent: this.bytesSent, fault, response: null });
+    const { bytesSent } = this;
+    this.settle({ bytesSent, fault, response: null, ...(beginning !== undefined && { beginning }) });
     this.request?.destroy();
   }
 

@@ -257,8 +257,14 @@ function resultOf(verdict: Verdict, exchange: Exchange, payout: Payout | null): 
     bytesSent,
     observed: observedOf(payout),
     retryAfterMs: verdict.class === 'throttled' && response ? retryAfterMsOf(response) : null,
-    foreignBody: verdict.class === 'ambiguous' && response ? foreignBodyOf(response.body) : null,
+    foreignBody: verdict.class === 'ambiguous' ? beginningOf(exchange) : null,
   };
+}
+
+/** null where no answer came at all. */
+function beginningOf(exchange: Exchange): string | null {
+  const body = exchange.response ? exchange.response.body : exchange.beginning;
+  return body === undefined ? null : foreignBodyOf(body);
 }
 
 function observedOf(payout: Payout | null): Observed {

@@ -287,8 +287,17 @@ describe('what fails after the first byte was sent, once', () => {
     ],
   ])('%s', async (_title, answer, fault) => {
     const peer = await peerThat(answer);
-    expect(await post(clientTo(peer))).toEqual(broken(fault, true));
+    expect(await post(clientTo(peer))).toMatchObject(broken(fault, true) as object);
     expect(peer.received).toHaveLength(1);
+  });
+
+  it('TP-03: of 5 MB only the beginning is kept, and it is never taken for an answer', async () => {
+    const peer = await peerThat((socket) => void socket.write(http(`<html>${'x'.repeat(5_000_000)}`)));
+    const exchange = await post(clientTo(peer));
+    expect(exchange.response).toBeNull();
+    const { beginning = '' } = exchange as { readonly beginning?: string };
+    expect(beginning.startsWith('<html>xxx')).toBe(true);
+    expect(beginning.length).toBeLessThan(256 * 1024);
   });
 
   it('a body of exactly 64 KiB is read', async () => {

@@ -253,6 +253,8 @@ describe('what a writing call came to', () => {
     const page = `<html>${'x'.repeat(5_000_000)}`;
     expect(mapWrite(answered(502, page), EXPECTED, 'move').foreignBody).toBe(page.slice(0, 4_096));
     expect(mapWrite(answered(200, ''), EXPECTED, 'move').foreignBody).toBe('');
+    const endless: Exchange = { bytesSent: true, fault: 'body_too_large', response: null, beginning: page };
+    expect(mapWrite(endless, EXPECTED, 'move').foreignBody).toBe(page.slice(0, 4_096));
     const understood = [answered(200, PAYOUT), answered(402, error('card_declined')), broken('reset', true)];
     for (const exchange of understood) {
       expect(mapWrite(exchange, EXPECTED, 'move').foreignBody).toBeNull();
