@@ -195,7 +195,8 @@ describe('a way to Postgres that keeps breaking', () => {
       await pause(400);
       for (let round = 0; round < 4; round++) {
         await rig.db.query(
-          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'engine-%'`,
+          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE datname = current_database() AND application_name LIKE 'engine-%'`,
         );
         await pause(60);
         proxy.mode = 'answers_lost';
