@@ -6,11 +6,13 @@ import { sha256 } from '../../src/platform/sha256.js';
 import { UnusableFile } from '../../src/reconciliation/settlement-line.js';
 import { registerFile } from '../../src/reconciliation/settlement-file.store.js';
 import { identifyFile } from '../../src/reconciliation/settlement-source.js';
+import { insertRows } from '../../src/reconciliation/settlement-row.store.js';
 import { storePortion } from '../../src/reconciliation/store-portion.js';
 import { insertScheduled, seedLane, seedTenant, unique } from '../support/builders.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { findBreaches } from '../support/invariants.js';
 import { bringTo } from '../support/payment-states.js';
+import { until } from '../support/until.js';
 import { importRig, settlementCsv, type ImportRig, type LineSeed } from '../support/settlement-world.js';
 
 const DAY_MS = 86_400_000;
@@ -376,6 +378,58 @@ describe('the same file', () => {
     const { report } = await rig.import(text, { provider });
     expect(report).toMatchObject({ rows: 4, known: 0, trouble: [] });
     expect(report.counts.matched).toBe(4);
+  });
+});
+
+describe('the database itself', () => {
+  it('knows a file by its bytes: registered ten times at once it is one row', async () => {
+    const identity = await identifyFile(rig.write(unique('bytes')));
+    const file = { provider, format: 'csv', ...identity } as const;
+    const stored = await Promise.all(Array.from({ length: 10 }, () => registerFile(db.database, file)));
+    expect(new Set(stored.map((each) => each.id)).size).toBe(1);
+    expect(await db.query(`SELECT 1 FROM settlement_file WHERE provider = $1`, [provider])).toHaveLength(1);
+  });
+
+  it('keeps one row for a line that two files bring at the same moment; the later one knows it', async () => {
+    const id = await make('unknown');
+    const line = { txn: unique('txn'), paymentId: id, booked: ago(0) };
+    const text = settlementCsv([line], { note: 'first' });
+    const first = await registerFile(db.database, {
+      provider,
+      format: 'csv',
+      ...(await identifyFile(rig.write(text))),
+    });
+    let finish = (): void => undefined;
+    const held = new Promise<void>((resolve) => (finish = resolve));
+    // The first file's import has stored the line and not committed yet.
+    const inserting = db.database.transaction(async (tx) => {
+      await insertRows(tx, first, [
+        {
+          line: {
+            rowNo: 1, txnId: line.txn, sourceId: null, reference: `${id}/1`, paymentId: id, generation: 1,
+            kind: 'payment', grossMinor: -1_999n, feeMinor: 0n, netMinor: -1_999n, currency: 'EUR',
+            bookedAt: line.booked, availableAt: null, batch: null,
+          },
+          judgement: { bucket: 'matched', reason: null, paymentId: id, followUp: 'settle' },
+        },
+      ]); // prettier-ignore
+      await held;
+    });
+    const importing = file([line], 'second');
+    await until(
+      'the second import to wait for the first',
+      () =>
+        db.query(
+          `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+        ),
+      (rows) => rows.length > 0,
+    );
+    finish();
+    await inserting;
+    const { report } = await importing;
+    expect(report).toMatchObject({ rows: 1, known: 1, trouble: [] });
+    expect(await db.query(`SELECT 1 FROM settlement_row WHERE txn_id = $1`, [line.txn])).toHaveLength(1);
+    expect(await newsOf(id)).toEqual(['matched - succeeded']);
   });
 });
 
