@@ -98,7 +98,9 @@ const FAULTS = [
 
 describe('events that the simulated provider sends', () => {
   it.each(FAULTS)('(%s) bring the end of each payment, by lookup, and never another (F19)', async (fault) => {
-    const ends = Array.from({ length: TIMES }, (_, n) => (n % 2 === 0 ? 'succeeded' : 'failed') as const);
+    const ends = Array.from({ length: TIMES }, (_, n) =>
+      n % 2 === 0 ? ('succeeded' as const) : ('failed' as const),
+    );
     const payments = await Promise.all(ends.map((final) => pay(a, [fault, fault], final)));
     await Promise.all(payments.map((payment, n) => stateIs(payment, ends[n] ?? '')));
     for (const [n, payment] of payments.entries()) {
