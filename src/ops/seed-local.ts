@@ -21,22 +21,26 @@ const KEYS: readonly {
   { name: 'client', tenantId: 'local', scopes: CLIENT },
   { name: 'client_readonly', tenantId: 'local', scopes: ['payments:read'] },
   { name: 'other_tenant', tenantId: 'local-other', scopes: CLIENT },
-  { name: 'operator', tenantId: 'local', scopes: ['payments:read', 'payments:cancel', 'payments:operate', 'lanes:operate'] },
+  {
+    name: 'operator',
+    tenantId: 'local',
+    scopes: ['payments:read', 'payments:cancel', 'payments:operate', 'lanes:operate'],
+  },
 ];
 
 const INSERT_TENANT: Statement = {
   name: 'seed-local-tenant',
   text: 'INSERT INTO tenant (id, pseudonym) VALUES ($1, $2) ON CONFLICT DO NOTHING',
 };
-/** At most two keys of a name may be active, and the text of older ones is lost. */
-const REVOKE: Statement = {
-  name: 'seed-local-revoke',
-  text: `UPDATE api_key SET revoked_at = clock_timestamp()
 /** A stack of the release before has the tenant already. */
 const CONSENT: Statement = {
   name: 'seed-local-consent',
   text: 'UPDATE tenant SET allows_class_d = $2::bigint IS NOT NULL, class_d_max_minor = $2 WHERE id = $1',
 };
+/** At most two keys of a name may be active, and the text of older ones is lost. */
+const REVOKE: Statement = {
+  name: 'seed-local-revoke',
+  text: `UPDATE api_key SET revoked_at = clock_timestamp()
           WHERE tenant_id = $1 AND name = $2 AND revoked_at IS NULL`,
 };
 

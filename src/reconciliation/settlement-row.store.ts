@@ -84,7 +84,7 @@ export async function knowLines(
     lines.map((l) => l.paymentId),
     lines.map((l) => l.generation),
   ]);
-  const ordered = new Array<LineKnowledge | undefined>(lines.length);
+  const ordered: (LineKnowledge | undefined)[] = Array.from({ length: lines.length });
   for (const row of rows) ordered[row.no] = row;
   return ordered.map((row) => {
     if (row === undefined) throw new Error('a settlement line got no answer, which the statement rules out');

@@ -69,12 +69,14 @@ export class WorkerProcess {
       parts.webhooks.start();
       this.invariants.start();
       const { ensureReconciliation } = parts.orchestration;
-      this.timers.push(keepReconciliationScheduled(ensureReconciliation, parts.engine.services.onFault));
+      const onFault = (operation: string, error: unknown): void =>
+        parts.engine.services.onFault(operation, error);
+      this.timers.push(keepReconciliationScheduled(ensureReconciliation, onFault));
       this.temporal = await runTemporalWorker({
         ...parts.config.temporal,
         activities: {
           ...createPaymentActivities(parts.engine.services),
-          ...createReconciliationActivities(parts.reconciliation, parts.engine.services.onFault),
+          ...createReconciliationActivities(parts.reconciliation, onFault),
         },
         maxArmed: parts.config.maxArmed,
         log: parts.log,

@@ -275,7 +275,7 @@ describe('a wake that asks for an inquiry', () => {
     await rig.fakes.armed(payment);
     rig.fakes.pass(LEAD_MS);
     payment.begin();
-    payment.claim();
+    void payment.claim();
     payment.record('ambiguous');
     await rig.wake(payment, 'inquire');
     try {
