@@ -198,6 +198,21 @@ describe('a line with other money', () => {
   });
 });
 
+describe('what a line asks for', () => {
+  it('is done once, however many runs take it at the same time', async () => {
+    const ids = await Promise.all(Array.from({ length: 8 }, () => make('succeeded')));
+    const lines = ids.map((paymentId) => ({ txn: unique('txn'), paymentId, gross: '-20.00' }));
+    await file(lines);
+    await db.query(`UPDATE settlement_row SET follow_up = 'contradict' WHERE txn_id = ANY ($1)`, [
+      lines.map((line) => line.txn),
+    ]);
+    const runs = await Promise.all(Array.from({ length: 6 }, () => rig.followUps.run()));
+    expect(runs.reduce((sum, run) => sum + run.contradicted, 0)).toBe(ids.length);
+    // One by the import, one by all runs together.
+    for (const id of ids) expect(await newsOf(id)).toHaveLength(2);
+  });
+});
+
 describe('an unexpected line', () => {
   it.each(['failed', 'cancelled', 'expired', 'scheduled', 'held'] as const)(
     'of a payment in %s opens a case, files evidence and rewrites nothing (DC-02)',
