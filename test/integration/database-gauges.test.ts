@@ -115,3 +115,28 @@ describe('the gauges that Postgres knows', () => {
     expect(most).toBe(1);
   });
 });
+
+describe('the counts of settlement', () => {
+  it('reach a process that is scraped, whoever imported the file, and each row once', async () => {
+    const sql = db.database;
+    const set = (rows: number): Promise<unknown> =>
+      db.query(
+        `INSERT INTO settlement_count (provider, bucket, rows) VALUES ('p', 'unexpected_at_provider', $1)
+          ON CONFLICT (provider, bucket) DO UPDATE SET rows = excluded.rows`,
+        [rows],
+      );
+    const series = 'settlement_rows_total{bucket="unexpected_at_provider"}';
+    const contradictions = 'contradictions_total{source="settlement"}';
+    await set(2);
+    const gauges = startDatabaseGauges({ sql, log, everyMs: 3_600_000 });
+    try {
+      for (let i = 0; i < 3; i++) expect(await gauges.refresh()).toBe(true);
+      expect([await valueOf(series), await valueOf(contradictions)]).toEqual([2, 2]);
+      await set(5);
+      expect(await gauges.refresh()).toBe(true);
+      expect([await valueOf(series), await valueOf(contradictions)]).toEqual([5, 5]);
+    } finally {
+      await gauges.stop();
+    }
+  });
+});

