@@ -11,7 +11,8 @@ describe('.env.example', () => {
   it('names every setting that the processes read, and no other', () => {
     const [processes = '', localStack = ''] = read('.env.example').split('# --- Settings of the local stack');
     const documented = names(processes, /^#? ?(PAYMENTS_[A-Z_]+)=/gm);
-    expect(documented).toEqual(names(read('src/config/config.ts'), /^ {2}(PAYMENTS_[A-Z_]+):/gm));
+    const settings = read('src/config/config.ts') + read('src/config/stripe-settings.ts');
+    expect(documented).toEqual(names(settings, /^ {2}(PAYMENTS_[A-Z_]+):/gm));
     expect(names(localStack, /^# ((?:PAYMENTS|TEMPORAL)_[A-Z_]+)=/gm)).toEqual(
       new Set(['PAYMENTS_PORT_BASE', 'PAYMENTS_LOCAL_DIR', 'PAYMENTS_CACHE_DIR', 'TEMPORAL_ADDRESS']),
     );
