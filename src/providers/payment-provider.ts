@@ -231,10 +231,17 @@ export class PrepareRefused extends Error {
   }
 }
 
+/** Where an adapter sends and asks: what one target does not have says nothing of another. */
+export type ProviderTarget = Pick<PaymentProvider, 'name' | 'account' | 'baseUrl'>;
+
 export interface PaymentProvider {
   readonly name: string;
   /** The account that this process pays from, as `prepare` freezes it. The lane is `<name>/<account>`. */
   readonly account: string;
+  /** Where this process calls, as `prepare` freezes it. */
+  readonly baseUrl: string;
+  /** Names the credential that this process calls with, as `prepare` freezes it; gives none of it away. */
+  readonly credentialId: string;
   capabilities(): ProviderDescriptor;
   /**
    * Pure: builds the request once.

@@ -41,7 +41,7 @@ export class AbsenceProver {
     const descriptor = provider.capabilities();
     if (payment.capabilityClass === null || !CLASS_RULES[payment.capabilityClass].provesAbsence) return false;
     if (!canProve(descriptor)) return false;
-    const known = await this.knownPayment(payment);
+    const known = await this.knownPayment(provider, payment);
     if (!known) return false;
     for (const path of PROOF_PATHS) {
       if (!(await this.round(provider, payment, known, path))) return false;
@@ -51,6 +51,7 @@ export class AbsenceProver {
       landedAfterMs: this.deadlineMs + descriptor.maxInFlightMs,
       spacingMs: spacingMs(this.ladderDivisor),
       isStrong: descriptor.lookup.consistency === 'strong',
+      target: provider,
     });
     if (proven) this.events.moved({ from: 'unknown', to: 'failed', cause: 'record-outcome' });
     return proven;
@@ -75,8 +76,8 @@ export class AbsenceProver {
     return answer.kind === 'absent' && answer.by.includes(path);
   }
 
-  private async knownPayment(payment: OpenOutcome): Promise<OpenOutcome | null> {
-    const id = await findKnownPayment(this.sql, payment);
+  private async knownPayment(provider: PaymentProvider, payment: OpenOutcome): Promise<OpenOutcome | null> {
+    const id = await findKnownPayment(this.sql, payment, provider);
     return id === null ? null : readOpenOutcome(this.sql, id);
   }
 }

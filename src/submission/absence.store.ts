@@ -1,7 +1,7 @@
 import { ABSENCE_SPACING_MS, MAX_ATTEMPTS } from '../domain/submission-policy.js';
 import { moveCtes, stateIs } from '../payments/gate.js';
 import type { Sql, Statement } from '../persistence/database.js';
-import type { LookupPath } from '../providers/payment-provider.js';
+import type { LookupPath, ProviderTarget } from '../providers/payment-provider.js';
 import type { OpenOutcome } from './inquiry.store.js';
 import { ABSENCE_PROVEN } from './outcome.store.js';
 import { NEWEST, NO_OPEN_ATTEMPT, SEEN } from './resend.store.js';
@@ -42,8 +42,9 @@ const CANNOT_BE_RESENT = `(clock_timestamp() >= s.key_valid_until OR clock_times
  * T14 to `failed` by the absence proof, the only silence that counts: (a) no attempt is open; (b) at
  * each silence the last send, our deadline, the provider's longest flight and its lookup lag were over;
  * (c) two answers say `absent`, far apart, by reference and by list scan; (d) the same ways find a known object
- * meanwhile; (e) the provider's lookups are strong; (f) the payment was never seen. Every condition is
- * in this statement, on rows that were filed when they were observed.
+ * meanwhile; (e) the provider's lookups are strong; (f) the payment was never seen; (g) who was asked is
+ * where it was sent to: adapter, account and address. Every condition is in this statement, on rows
+ * that were filed when they were observed.
  */
 const PROVE: Statement = {
   name: 'prove-absence',
@@ -59,6 +60,7 @@ const PROVE: Statement = {
      AND ${saidTwice('reference')}
      AND ${saidTwice('list_scan')}
      AND $6::boolean
+     AND s.adapter = $8 AND s.account = $9 AND s.base_url = $10
      AND p.provider_ref IS NULL AND NOT ${SEEN}
      AND NOT EXISTS (SELECT 1 FROM submission g WHERE g.payment_id = p.id AND g.generation < s.generation
                         AND g.proof IS NULL)
@@ -77,6 +79,8 @@ export interface ProofTerms {
   readonly spacingMs: number;
   /** The provider's lookups show what is. */
   readonly isStrong: boolean;
+  /** Where the worker that asks for the proof has its lookups answered. */
+  readonly target: ProviderTarget;
 }
 
 /** The spacing of the product; test rigs divide it. */
@@ -100,6 +104,9 @@ export async function proveAbsence(
     terms.spacingMs,
     terms.isStrong,
     PROOF_PATHS,
+    terms.target.name,
+    terms.target.account,
+    terms.target.baseUrl,
   ]);
   return rowCount === 1;
 }
@@ -109,18 +116,22 @@ const KNOWN: Statement = {
   text: `SELECT t.payment_id AS id FROM payment_transition t JOIN payment p ON p.id = t.payment_id
     WHERE t.at > clock_timestamp() - interval '7 days' AND t.to_state IN ('succeeded', 'submitted')
       AND p.lane = $1 AND p.id <> $2 AND p.provider_ref IS NOT NULL AND p.state IN ('succeeded', 'submitted')
+      AND (SELECT s.adapter = $3 AND s.account = $4 AND s.base_url = $5 FROM submission s WHERE s.payment_id = p.id
+            ORDER BY s.generation DESC LIMIT 1)
     ORDER BY t.at DESC LIMIT 1`,
 };
 
 /**
- * A payment of the lane that the provider is known to have: the newest of a week (index
- * payment_transition_by_time, read backwards). Null: there is none, and nothing can be proven.
+ * A payment of the lane that this target is known to have, since it was sent there: the newest of a
+ * week (index payment_transition_by_time, read backwards). Null: there is none, and nothing can be proven.
  */
 export async function findKnownPayment(
   sql: Sql,
   payment: Pick<OpenOutcome, 'id' | 'lane'>,
+  { name, account, baseUrl }: ProviderTarget,
 ): Promise<string | null> {
-  const { rows } = await sql.query<{ id: string }>(KNOWN, [payment.lane, payment.id]);
+  const values = [payment.lane, payment.id, name, account, baseUrl];
+  const { rows } = await sql.query<{ id: string }>(KNOWN, values);
   return rows[0]?.id ?? null;
 }
 

@@ -28,6 +28,10 @@ export interface OpenOutcome {
   readonly capabilityClass: CapabilityClass | null;
   /** Two phases: the one object that may be committed. */
   readonly commitTarget: string | null;
+  /** Where the generation was sent to; null as `generation`. */
+  readonly adapter: string | null;
+  readonly account: string | null;
+  readonly baseUrl: string | null;
   /** The generation's first send: epoch ms on the database's clock; null when nothing was sent. */
   readonly sentSinceMs: number | null;
   /** Until the key may no longer be used; negative when that is over, null when it was never used. */
@@ -48,7 +52,7 @@ const OPEN_OUTCOME: Statement = {
   text: `SELECT p.id, p.tenant_id AS "tenantId", p.state, p.version, p.provider, p.lane, p.amount, p.currency,
     p.destination, p.destination_key_id, p.destination_digest, p.digest_key_id, p.provider_ref AS "providerRef",
     p.reference, p.description, s.generation, s.provider_key AS "providerKey", s.capability_class AS "capabilityClass",
-    s.commit_target AS "commitTarget",
+    s.commit_target AS "commitTarget", s.adapter, s.account, s.base_url AS "baseUrl",
     ${probeInMs('l')} AS "breakerProbeInMs",
     (extract(epoch FROM s.key_valid_until - clock_timestamp()) * 1000)::double precision AS "keyValidInMs",
     a."sentSinceMs", a."sinceFirstAmbiguousMs", a."firstToLastMs",

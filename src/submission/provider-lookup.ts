@@ -1,6 +1,11 @@
 import { CALL_DEADLINE_MS } from '../domain/submission-policy.js';
 import { monotonicMs } from '../platform/clock.js';
-import type { LookupAnswer, LookupRefs, PaymentProvider } from '../providers/payment-provider.js';
+import type {
+  LookupAnswer,
+  LookupRefs,
+  PaymentProvider,
+  ProviderTarget,
+} from '../providers/payment-provider.js';
 import type { SubmissionCipher } from './arming.service.js';
 import type { OpenOutcome } from './inquiry.store.js';
 import type { SubmissionEvents } from './submission-events.js';
@@ -20,7 +25,7 @@ export class ProviderLookup {
   /**
    * One lookup of the payment's newest generation. Never throws.
    * @returns found only when amount, currency and destination are those of the instruction; payment
-   * id and generation are what the provider was asked for.
+   * id and generation are what the provider was asked for. Never absent of what was sent elsewhere.
    */
   async ask(provider: PaymentProvider, payment: OpenOutcome, how: LookupHow): Promise<LookupAnswer> {
     const { generation, providerKey } = payment;
@@ -51,8 +56,17 @@ export class ProviderLookup {
       evidence: answer.kind === 'found' ? 'accepted' : 'ambiguous',
       durationMs: monotonicMs() - startedAt,
     });
+    // What another account or address does not have says nothing of where the payment was sent.
+    if (answer.kind === 'absent' && !wasSentTo(provider, payment)) {
+      return { kind: 'cannot_tell', code: 'other_target' };
+    }
     return heldAgainst(payment, destination, answer);
   }
+}
+
+function wasSentTo(target: ProviderTarget, payment: OpenOutcome): boolean {
+  const { adapter, account, baseUrl } = payment;
+  return adapter === target.name && account === target.account && baseUrl === target.baseUrl;
 }
 
 /**

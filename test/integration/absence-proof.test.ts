@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { proveAbsence, type ProofTerms } from '../../src/submission/absence.store.js';
-import { EngineRig, live, type EngineOptions } from '../support/engine.js';
+import { findKnownPayment, proveAbsence, type ProofTerms } from '../../src/submission/absence.store.js';
+import { ask, EngineRig, live, pair, type EngineOptions } from '../support/engine.js';
 import { addEvidence, openAttempt, paymentIn } from '../support/payment-states.js';
-import type { FaultInput } from '../support/simulator.js';
+import { startSimulator, type FaultInput } from '../support/simulator.js';
 
 /** The only silence that fails a payment: every condition broken alone, then whole lives. */
 
@@ -13,7 +13,13 @@ beforeAll(async () => {
 afterAll(() => rig.stop());
 
 const MINUTE_MS = 60_000;
-const TERMS: ProofTerms = { landedAfterMs: MINUTE_MS, spacingMs: 10 * MINUTE_MS, isStrong: true };
+const TERMS: ProofTerms = {
+  landedAfterMs: MINUTE_MS,
+  spacingMs: 10 * MINUTE_MS,
+  isStrong: true,
+  // Where the payments of `paymentIn` were sent to.
+  target: { name: 'simulated', account: 'test', baseUrl: 'http://127.0.0.1' },
+};
 
 /** As the owner with triggers off: times and classes that no program may rewrite. */
 async function plant(id: string, table: 'submission' | 'submission_attempt', set: string): Promise<void> {
@@ -208,6 +214,14 @@ describe('the absence proof (T14)', () => {
     },
   );
 
+  it.each([
+    ['adapter', { name: 'simulated_b' }],
+    ['account', { account: 'another' }],
+    ['address', { baseUrl: 'http://127.0.0.2' }],
+  ] as const)('is refused to a worker whose %s is not the one it was sent to', async (_, other) => {
+    await expectUnproven(await silent(), { target: { ...TERMS.target, ...other } });
+  });
+
   it('is refused when the payment moved since it was read', async () => {
     const id = await silent();
     expect(await proveAbsence(rig.db.database, { id, version: 1 }, 'worker:test', TERMS)).toBe(false);
@@ -290,5 +304,41 @@ describe('a whole life of class C', () => {
     expect(await live(on, payment)).toBe('succeeded');
     expect(await rig.history(payment.id)).not.toContain('failed');
     expect((await rig.simulator.effects(payment.id)).count).toBe(1);
+  });
+
+  it('sent to one place is not failed by the silence of another that shows its own payments', async () => {
+    const sentFrom = await rig.engine(FAST);
+    const elsewhere = await startSimulator();
+    try {
+      const name = await rig.addLane({});
+      const options = { ...FAST, provider: { ...FAST.provider, baseUrl: elsewhere.url } };
+      const restarted = await rig.engine(options);
+      expect(await live(restarted, await rig.pay({ lane: name }))).toBe('succeeded');
+      const payment = await rig.pay({ lane: name });
+      await rig.simulator.script(payment.id, 'submit', 'reset_after');
+      expect(await pair(sentFrom, payment).submit).toEqual({ kind: 'inquire' });
+      expect(await ask(restarted, payment.id)).toBe('needs_review');
+      expect((await rig.simulator.effects(payment.id)).count).toBe(1);
+      const told = await rig.db.query<{ kind: string; code: string }>(
+        `SELECT DISTINCT e.kind, e.code FROM evidence e
+          WHERE e.payment_id = $1 AND e.source = 'lookup' AND e.id > (SELECT a.id FROM evidence a
+            WHERE a.payment_id = e.payment_id AND a.source = 'answer')`,
+        [payment.id],
+      );
+      expect(told).toEqual([{ kind: 'cannot_tell', code: 'other_target' }]);
+    } finally {
+      await elsewhere.stop();
+    }
+  });
+
+  it('does not take a payment of another place for a known object', async () => {
+    const name = await rig.addLane({});
+    const known = await paymentIn('succeeded', rig.db.database, { tenant: rig.tenant, lane: name });
+    await rig.plant(`UPDATE payment SET provider_ref = 'po_known' WHERE id = '${known}'`);
+    const asked = { id: await silent(), lane: name };
+    expect(await findKnownPayment(rig.db.database, asked, TERMS.target)).toBe(known);
+    for (const other of [{ name: 'simulated_b' }, { account: 'another' }, { baseUrl: 'http://127.0.0.2' }]) {
+      expect(await findKnownPayment(rig.db.database, asked, { ...TERMS.target, ...other })).toBeNull();
+    }
   });
 });

@@ -46,6 +46,14 @@ export class TappedProvider implements PaymentProvider {
     return this.inner.account;
   }
 
+  get baseUrl(): string {
+    return this.inner.baseUrl;
+  }
+
+  get credentialId(): string {
+    return this.inner.credentialId;
+  }
+
   capabilities(): ProviderDescriptor {
     return this.inner.capabilities();
   }

@@ -58,6 +58,8 @@ const COMMIT_SUFFIXES = [':commit', ':commit:2'];
 export class SimulatedProvider implements PaymentProvider {
   readonly name: string;
   readonly account: string;
+  readonly baseUrl: string;
+  readonly credentialId: string;
   private readonly client: SimulatedClient;
   private readonly finder: SimulatedLookup;
   private readonly descriptor: ProviderDescriptor;
@@ -67,6 +69,9 @@ export class SimulatedProvider implements PaymentProvider {
     const { profile = 'A', keyLifeMs, keyMarginMs, descriptor: changes } = options;
     this.name = options.name ?? simulatedName(profile);
     this.account = options.account ?? 'default';
+    this.baseUrl = options.baseUrl;
+    // Tells two credentials apart and gives none away.
+    this.credentialId = `cred_${sha256Hex(options.apiKey).slice(0, 12)}`;
     this.descriptor = describeSimulated({ profile, keyLifeMs, keyMarginMs, changes });
     this.client = new SimulatedClient({
       baseUrl: options.baseUrl,
@@ -80,10 +85,9 @@ export class SimulatedProvider implements PaymentProvider {
       adapter: this.name,
       adapterVersion: ADAPTER_VERSION,
       apiVersion: API_VERSION,
-      // Tells two credentials apart and gives none away.
-      credentialId: `cred_${sha256Hex(options.apiKey).slice(0, 12)}`,
+      credentialId: this.credentialId,
       account: this.account,
-      baseUrl: options.baseUrl,
+      baseUrl: this.baseUrl,
     };
   }
 

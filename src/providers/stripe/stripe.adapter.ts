@@ -57,6 +57,8 @@ type SdkCall = (stripe: Stripe, options: Stripe.RequestOptions) => Promise<unkno
 /** Everything that the two providers share: one resource each, one transport each. */
 abstract class StripeProvider implements PaymentProvider {
   readonly account: string;
+  readonly baseUrl: string;
+  readonly credentialId: string;
   protected readonly livemode: boolean;
   private readonly client: StripeClient;
   private readonly lookups: StripeLookup;
@@ -68,11 +70,13 @@ abstract class StripeProvider implements PaymentProvider {
     protected readonly resource: StripeResource,
     options: StripeProviderOptions,
   ) {
-    const baseUrl = options.baseUrl ?? STRIPE_URL;
+    this.baseUrl = options.baseUrl ?? STRIPE_URL;
     this.account = options.account;
+    // Tells two credentials apart and gives none away.
+    this.credentialId = `cred_${sha256Hex(options.apiKey).slice(0, 12)}`;
     this.livemode = isLiveKey(options.apiKey);
     this.client = new StripeClient({
-      baseUrl,
+      baseUrl: this.baseUrl,
       apiKey: options.apiKey,
       connectTimeoutMs: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
       sdkTimeoutMs: SDK_TIMEOUT_MS,
@@ -83,10 +87,9 @@ abstract class StripeProvider implements PaymentProvider {
       adapter: name,
       adapterVersion: ADAPTER_VERSION,
       apiVersion: STRIPE_API_VERSION,
-      // Tells two credentials apart and gives none away.
-      credentialId: `cred_${sha256Hex(options.apiKey).slice(0, 12)}`,
+      credentialId: this.credentialId,
       account: this.account,
-      baseUrl,
+      baseUrl: this.baseUrl,
     };
   }
 

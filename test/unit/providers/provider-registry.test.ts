@@ -14,6 +14,8 @@ function bank(descriptor: Partial<ProviderDescriptor> = {}, closed: string[] = [
   };
   return {
     name: 'bank',
+    baseUrl: 'http://127.0.0.1',
+    credentialId: 'cred_test',
     account: 'main',
     capabilities: () => ({ ...simulated.capabilities(), ...descriptor }),
     prepare: unused,
