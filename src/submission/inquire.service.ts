@@ -1,5 +1,5 @@
 import { assertNever } from '../domain/assert.js';
-import { isFinal } from '../domain/payment-state.js';
+import { isFinal, type PaymentState } from '../domain/payment-state.js';
 import {
   CLASS_RULES,
   isLadderSpent,
@@ -102,6 +102,10 @@ export class InquireService {
     const actor = `worker:${this.parts.lease.id}`;
     const result = await settleByLookup(database, payment, answer, to, actor, nextPollMs(0, ladderDivisor));
     if (result.kind !== 'moved') return 'filed';
+    if (result.to === 'needs_review') {
+      this.tellOfOlder(payment, result.from);
+      return 'filed';
+    }
     this.parts.events.moved({ from: result.from, to: result.to, cause: 'record-outcome' });
     return 'settled';
   }
@@ -166,12 +170,19 @@ export class InquireService {
     const to = status === 'pending' ? 'submitted' : status;
     const pollMs = nextPollMs(0, ladderDivisor);
     const result = await settleByLookup(database, payment, answer, to, `worker:${lease.id}`, pollMs);
-    if (result.kind === 'moved') {
+    if (result.kind === 'moved' && result.to === 'needs_review') this.tellOfOlder(payment, result.from);
+    else if (result.kind === 'moved') {
       events.moved({ from: result.from, to: result.to, cause: 'record-outcome' });
       if (to === 'submitted') return { kind: 'undecided', afterMs: pollMs };
       return { kind: 'stopped', state: to };
     }
     return this.after(result);
+  }
+
+  /** A hit of an older generation gave the payment to people. */
+  private tellOfOlder(payment: OpenOutcome, from: PaymentState): void {
+    this.parts.events.moved({ from, to: 'needs_review', cause: 'escalate' });
+    this.parts.events.contradiction(payment.id);
   }
 
   /** After an attempt that ended beyond the ladder nothing is sent again: people decide. */

@@ -2,6 +2,7 @@ import type { PaymentState, TransitionId } from '../domain/payment-state.js';
 import type { CapabilityClass } from '../domain/submission-policy.js';
 import { probeInMs } from '../lanes/lane-admission.js';
 import { move, type MoveResult } from '../payments/gate.js';
+import { escalateToReview, openCase } from '../payments/review-moves.js';
 import type { Database, Sql, Statement } from '../persistence/database.js';
 import type { LookupAnswer, ProviderResult } from '../providers/payment-provider.js';
 
@@ -119,8 +120,10 @@ const CONTRADICTED: Statement = {
 /**
  * Files the hit and moves by it in one transaction: T14 from unknown, T17 from submitted, T20 from
  * review, which closes the case (by trigger) and wakes the workflow. A hit is used only when every money field is
- * equal. In review it decides nothing where another answer once contradicted it: people do.
- * @returns lost, with the state found, also when people decide.
+ * equal, and only where the payment stands as it was read before the question. In review it decides
+ * nothing where another answer once contradicted it: people do.
+ * @returns lost, with the state found, also when people decide; moved to needs_review (T16) when the
+ * payment has another generation by now, since what was found may be a second payment.
  */
 export async function settleByLookup(
   database: Database,
@@ -139,25 +142,41 @@ export async function settleByLookup(
       const { rows } = await tx.query<{ contradicted: boolean }>(CONTRADICTED, [payment.id]);
       if (rows[0]?.contradicted) return { kind: 'lost', state: payment.state, version: payment.version };
     }
-    return move(tx, {
+    const result = await move(tx, {
       rule,
       tenant: null,
       paymentId: payment.id,
       to,
       actor,
+      expectedVersion: payment.version,
       detail: { source: 'lookup', code: answer.result.code },
       providerRef: answer.result.providerRef,
       nextActionInMs: to === 'submitted' ? nextPollMs : null,
       announce: inReview ? 'wake' : null,
     });
+    return result.kind === 'lost' && to !== 'failed' ? tellOfOlder(tx, payment, actor, result) : result;
   });
 }
 
-const OPEN_CASE: Statement = {
-  name: 'open-review-case',
-  text: `INSERT INTO review_case (payment_id, tenant_id, reason, due_at)
-    VALUES ($1, $2, $3, clock_timestamp() + interval '4 hours') ON CONFLICT DO NOTHING`,
+const HAS_NEWER: Statement = {
+  name: 'has-newer-generation',
+  text: `SELECT FROM submission WHERE payment_id = $1 AND generation > $2`,
 };
+
+/** What was found is of a generation that was followed by another: people hear of it, whatever the state. */
+async function tellOfOlder(
+  tx: Sql,
+  { id, generation }: OpenOutcome,
+  actor: string,
+  lost: MoveResult,
+): Promise<MoveResult> {
+  const newer = await tx.query(HAS_NEWER, [id, generation]);
+  if (newer.rowCount === 0) return lost;
+  const reason = 'other_generation';
+  const moved = await escalateToReview(tx, { tenant: null, paymentId: id, reason, actor });
+  if (moved.kind === 'lost') await openCase(tx, { paymentId: id, reason });
+  return moved;
+}
 
 const PAUSE_LANE: Statement = {
   name: 'pause-lane-several-found',
@@ -176,7 +195,8 @@ export async function pauseForSeveral(sql: Sql, lane: string, actor: string): Pr
 /**
  * T16: people decide. The case row, and the answer that led to it, join the move. Several objects
  * under one reference mean that the account may pay twice: its lane is paused, whoever moved the
- * payment.
+ * payment. An answer is for people wherever the payment stands by now; without one, the reason holds
+ * only for the payment as it was read.
  * @param nextLookupMs when the provider is asked again while people decide; null: it cannot be asked.
  */
 export async function escalate(
@@ -197,11 +217,12 @@ export async function escalate(
       paymentId: payment.id,
       from: ['submitted', 'unknown'],
       actor,
+      expectedVersion: answer === null ? payment.version : null,
       detail: { code: reason },
       nextActionInMs: nextLookupMs,
       announce: null,
     });
-    if (result.kind === 'moved') await tx.query(OPEN_CASE, [payment.id, payment.tenantId, reason]);
+    if (result.kind === 'moved' || answer !== null) await openCase(tx, { paymentId: payment.id, reason });
     return result;
   });
 }
