@@ -1,6 +1,7 @@
 import { assert } from '../domain/assert.js';
 import { transition, type Cause, type PaymentState, type TransitionId } from '../domain/payment-state.js';
 import type { Sql, Statement } from '../persistence/database.js';
+import { earlierMayHavePaid } from './earlier-generation.js';
 
 /**
  * The gate: the only writer of a payment's state. Every move is one guarded statement that updates
@@ -47,7 +48,7 @@ export const GUARDS = Object.freeze({
         AND s.generation = (SELECT max(g.generation) FROM submission g WHERE g.payment_id = r.payment_id)
       WHERE ${APPROVED}
         AND ((r.outcome = 'resend' AND clock_timestamp() < s.key_valid_until)
-          OR (r.outcome = 'resend_new_generation'
+          OR (r.outcome = 'resend_new_generation' AND NOT ${earlierMayHavePaid('p.id', 's.generation')}
             AND NOT EXISTS (SELECT 1 FROM submission_attempt a
                              WHERE a.payment_id = s.payment_id AND a.generation = s.generation)
             AND EXISTS (SELECT 1 FROM submission b WHERE b.payment_id = s.payment_id

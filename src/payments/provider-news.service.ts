@@ -13,7 +13,7 @@ import {
   type NewsRefs,
   type NewsTarget,
 } from './provider-news.store.js';
-import { escalateToReview, openCase, settleInReview } from './review-moves.js';
+import { escalateBeforeCall, escalateToReview, openCase, settleInReview } from './review-moves.js';
 
 export type { NewsRefs, NewsTarget };
 
@@ -90,29 +90,17 @@ export class ProviderNews {
 
   /**
    * The provider has something that is not our instruction, or two of it: people decide. T16 from
-   * `submitted` and `unknown`; a final payment gets a case and keeps its state; while our own call is
-   * under way the news waits. Several objects pause the lane, whatever the state.
+   * `submitted` and `unknown`, and from `submitting` before a call goes out; a final payment gets a case
+   * and keeps its state; while our own call is under way the news waits, and must come again. Several objects pause the lane, whatever the state.
    * @throws faults of storage: call again. Twice: one case.
    */
   async contradict(target: NewsTarget, news: Contradiction): Promise<NewsAnswer> {
     const paymentId = target.id;
     const { answer, from } = await this.database.transaction(async (tx): Promise<Told> => {
       if (news.reason === 'found_many') await pauseLaneByNews(tx, target.lane);
-      const held = await holdForNews(tx, paymentId);
-      const found = (kind: 'waits' | 'with_people' | 'contradicts'): Told => ({
-        answer: { kind, state: held.state },
-        from: null,
-      });
+      const { state } = await holdForNews(tx, paymentId);
       if (news.found) await fileNews(tx, target, { source: news.source, ...news.found });
-      if (held.state === 'submitting') return found('waits');
-      if (held.state !== 'submitted' && held.state !== 'unknown') {
-        await openCase(tx, { paymentId, reason: news.reason });
-        return found(held.state === 'needs_review' ? 'with_people' : 'contradicts');
-      }
-      const { reason, actor } = news;
-      const moved = await escalateToReview(tx, { tenant: null, paymentId, reason, actor });
-      if (moved.kind !== 'moved') throw new HeldRowMoved(paymentId);
-      return { answer: { kind: 'moved', to: 'needs_review' }, from: held.state };
+      return tellPeople(tx, { paymentId, state, reason: news.reason, actor: news.actor });
     });
     const isNews = answer.kind === 'contradicts' || answer.kind === 'moved';
     if (isNews) contradictionsTotal.add({ source: news.source });
@@ -165,6 +153,34 @@ export class ProviderNews {
     }
     throw new HeldRowMoved(target.id);
   }
+}
+
+/** A case for people, with the move (T16) from where an outcome is open. The payment's row is held. */
+async function tellPeople(
+  tx: Sql,
+  of: {
+    readonly paymentId: string;
+    readonly state: PaymentState;
+    readonly reason: string;
+    readonly actor: string;
+  },
+): Promise<Told> {
+  const { paymentId, state, reason, actor } = of;
+  const stays = (kind: 'waits' | 'with_people' | 'contradicts'): Told => ({
+    answer: { kind, state },
+    from: null,
+  });
+  if (state !== 'submitting' && state !== 'submitted' && state !== 'unknown') {
+    await openCase(tx, { paymentId, reason });
+    return stays(state === 'needs_review' ? 'with_people' : 'contradicts');
+  }
+  const moved =
+    state === 'submitting'
+      ? await escalateBeforeCall(tx, { paymentId, reason, actor })
+      : await escalateToReview(tx, { tenant: null, paymentId, reason, actor });
+  if (moved === null) return stays('waits');
+  if (moved.kind !== 'moved') throw new HeldRowMoved(paymentId);
+  return { answer: { kind: 'moved', to: 'needs_review' }, from: state };
 }
 
 type NewsMove = Extract<NewsStep, { kind: 'move' }>;

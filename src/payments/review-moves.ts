@@ -74,11 +74,19 @@ export interface EscalateRequest {
  * asked once an hour. The case joins the move. Wakes the workflow.
  * Twice: the second is lost.
  */
-export async function escalateToReview(tx: Sql, request: EscalateRequest): Promise<MoveResult> {
+export function escalateToReview(tx: Sql, request: EscalateRequest): Promise<MoveResult> {
+  return escalateFrom(tx, ['submitted', 'unknown'], request);
+}
+
+async function escalateFrom(
+  tx: Sql,
+  from: readonly PaymentState[],
+  request: EscalateRequest,
+): Promise<MoveResult> {
   const { tenant, paymentId, reason, actor, expectedVersion = null } = request;
   const result = await move(tx, {
     rule: 'T16',
-    from: ['submitted', 'unknown'],
+    from,
     tenant,
     paymentId,
     actor,
@@ -89,6 +97,32 @@ export async function escalateToReview(tx: Sql, request: EscalateRequest): Promi
   });
   if (result.kind === 'moved') await openCase(tx, { paymentId, reason });
   return result;
+}
+
+const CLOSE_UNCLAIMED: Statement = {
+  name: 'review-close-unclaimed',
+  text: `WITH closed AS (
+  UPDATE submission_attempt a
+     SET closed_at = clock_timestamp(), result_class = 'not_sent', evidence = 'not_sent', code = $2
+   WHERE a.payment_id = $1 AND a.evidence IS NULL AND a.owner IS NULL RETURNING 1)
+SELECT (SELECT count(*) FROM submission_attempt a WHERE a.payment_id = $1 AND a.evidence IS NULL)
+     = (SELECT count(*) FROM closed) AS "nothingGoesOut"`,
+};
+
+/**
+ * T16 from `submitting` while no call is under way: people decide before the next one goes out. Closes
+ * an attempt that nobody has claimed as not sent. The transaction must hold the payment's row.
+ * @returns null when a call is under way, or may be: nothing was changed, come back when it has ended.
+ */
+export async function escalateBeforeCall(
+  tx: Sql,
+  request: Pick<EscalateRequest, 'paymentId' | 'reason' | 'actor'>,
+): Promise<MoveResult | null> {
+  const { paymentId, reason, actor } = request;
+  // Who claims at the same moment is waited for; then its attempt is not closed here, and counts.
+  const { rows } = await tx.query<{ nothingGoesOut: boolean }>(CLOSE_UNCLAIMED, [paymentId, reason]);
+  if (rows[0]?.nothingGoesOut !== true) return null;
+  return escalateFrom(tx, ['submitting'], { tenant: null, paymentId, reason, actor });
 }
 
 export interface ReviewNews {

@@ -1,7 +1,7 @@
 import type { PaymentState } from '../domain/payment-state.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import { move } from './gate.js';
-import { escalateToReview, openCase, settleInReview } from './review-moves.js';
+import { escalateBeforeCall, escalateToReview, openCase, settleInReview } from './review-moves.js';
 
 /**
  * What a line of a provider's settlement file does to its payment. Each runs in the transaction of its
@@ -143,7 +143,8 @@ export interface Contradicted {
 
 /**
  * The line cannot be true beside what is recorded: it is filed as evidence, people get a case, and a
- * payment whose outcome is open goes to review (T16). Nothing else moves. Twice: one more row of
+ * payment whose outcome is open goes to review (T16), from `submitting` before a call goes out. Nothing
+ * else moves. Twice: one more row of
  * evidence, one case.
  * @param reason code of the case.
  */
@@ -151,17 +152,16 @@ export async function contradictByLine(tx: Sql, news: SettlementNews, reason: st
   const state = await lockState(tx, news.paymentId);
   if (state === null) return { escalatedFrom: null, caseOpened: false };
   await fileEvidence(tx, news, null);
-  if (state === 'submitted' || state === 'unknown') {
-    const result = await escalateToReview(tx, {
-      tenant: null,
-      paymentId: news.paymentId,
-      reason,
-      actor: ACTOR,
-    });
-    if (result.kind === 'moved') return { escalatedFrom: state, caseOpened: true };
+  const { paymentId } = news;
+  if (state === 'submitting' || state === 'submitted' || state === 'unknown') {
+    const result =
+      state === 'submitting'
+        ? await escalateBeforeCall(tx, { paymentId, reason, actor: ACTOR })
+        : await escalateToReview(tx, { tenant: null, paymentId, reason, actor: ACTOR });
+    if (result?.kind === 'moved') return { escalatedFrom: state, caseOpened: true };
   }
   return {
     escalatedFrom: null,
-    caseOpened: await openCase(tx, { paymentId: news.paymentId, reason }),
+    caseOpened: await openCase(tx, { paymentId, reason }),
   };
 }

@@ -82,7 +82,7 @@ export type ResolutionFault =
 /**
  * Judges a proposal by what is known. A written statement of the provider supports every outcome;
  * the other proofs say that nothing was executed. Another key is never used without a proof, before
- * a lost request could have ended, or when a success was ever seen.
+ * a lost request could have ended, or when anything was seen that is paid, or may be yet.
  * @param maxInFlightMs the longest time that a lost request may still execute at this provider.
  */
 export function judgeProposal(
@@ -139,7 +139,7 @@ function judgeNewGeneration(
   if (proof === null) return 'proof_missing';
   if (facts.generation === null) return 'key_unusable';
   if (!facts.before_deadline) return 'deadline_over';
-  if (facts.evidence.some((fact) => fact.status === 'succeeded')) return 'seen_at_provider';
+  if (facts.evidence.some(mayMeanPaid)) return 'seen_at_provider';
   const since = facts.since_last_send_ms;
   return since !== null && since < CALL_DEADLINE_MS + maxInFlightMs ? 'still_in_flight' : null;
 }
@@ -158,6 +158,15 @@ function isOtherMoney(fact: KnownFact, { amount, currency }: ReviewFacts): boole
 
 function saysRefused({ status, kind }: KnownFact): boolean {
   return status === 'failed' || kind === 'rejected' || kind === 'rejected_funds';
+}
+
+const SEEN_KINDS: readonly string[] = ['accepted', 'found', 'found_other', 'found_many', 'returned'];
+
+/** As the guard of every call of a later generation has it (src/payments/earlier-generation.ts). */
+function mayMeanPaid({ source, kind, status }: KnownFact): boolean {
+  if (source === 'person') return false;
+  if (status === null) return source === 'settlement' || SEEN_KINDS.includes(kind);
+  return status === 'succeeded' || status === 'pending';
 }
 
 /** Something that could have moved money was once seen under our reference. */

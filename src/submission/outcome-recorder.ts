@@ -99,7 +99,14 @@ export class OutcomeRecorder {
   ): Promise<readonly boolean[]> {
     const ids = asked.map((a) => a.id);
     const ended = await giveUpNotSent(this.sql, ids, `worker:${this.lease.id}`);
-    for (const to of ended.values()) this.events.moved({ from: 'submitting', to, cause: 'record-outcome' });
+    for (const [id, to] of ended) {
+      this.events.moved({
+        from: 'submitting',
+        to,
+        cause: to === 'needs_review' ? 'escalate' : 'record-outcome',
+      });
+      if (to === 'needs_review') this.events.contradiction(id);
+    }
     const moved = new Set(ended.keys());
     const lanes = new Set(asked.map((a) => a.lane));
     for (const lane of lanes) {

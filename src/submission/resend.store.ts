@@ -1,5 +1,11 @@
-import { MAX_ATTEMPTS, MAX_UNSENT_ATTEMPTS, type CapabilityClass } from '../domain/submission-policy.js';
+import {
+  MAX_ATTEMPTS,
+  MAX_UNSENT_ATTEMPTS,
+  REVIEW_LOOKUP_MS,
+  type CapabilityClass,
+} from '../domain/submission-policy.js';
 import { laneTokens, takeTokens } from '../lanes/lane-admission.js';
+import { earlierMayHavePaid } from '../payments/earlier-generation.js';
 import { moveCtes, stateIs } from '../payments/gate.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import { STORED_ERROR } from './submission.store.js';
@@ -44,6 +50,9 @@ const CREATES_ARE_OVER = `(s.capability_class = 'T' AND s.commit_target IS NULL 
   OR EXISTS (SELECT 1 FROM submission_attempt b WHERE b.payment_id = p.id AND b.generation = s.generation
       AND b.result_class = 'ambiguous' AND b.http_status >= 500 AND b.replayed)))`;
 
+/** What was heard of an earlier generation since this one was opened: it must not go out. */
+const EARLIER_PAID = earlierMayHavePaid('p.id', 's.generation');
+
 /** T11: proven not sent, try again under the same key; takes a lane token. */
 const RETRY: Statement = {
   name: 'retry-not-sent',
@@ -55,7 +64,7 @@ c AS (
    WHERE p.id = ANY ($3::text[]) AND p.lane = $1 AND ${stateIs('p', ['submitting'])} AND ${NO_OPEN_ATTEMPT}
      AND p.next_action_at <= clock_timestamp() AND clock_timestamp() <= p.not_after
      AND (s.key_valid_until IS NULL OR clock_timestamp() < s.key_valid_until)
-     AND ${USED_ATTEMPTS} < ${MAX_UNSENT_ATTEMPTS} AND NOT ${CREATES_ARE_OVER}
+     AND ${USED_ATTEMPTS} < ${MAX_UNSENT_ATTEMPTS} AND NOT ${CREATES_ARE_OVER} AND NOT ${EARLIER_PAID}
    ORDER BY p.execute_at, p.id
    LIMIT coalesce((SELECT floor(available)::integer FROM l), 0)
      FOR NO KEY UPDATE OF p SKIP LOCKED),
@@ -81,47 +90,56 @@ const WAS_AMBIGUOUS = `EXISTS (SELECT 1 FROM submission_attempt b WHERE b.paymen
 
 /**
  * T12: proven not sent, and the budget, the deadline or the key's life is over. A payment that two
- * people sent again after an ambiguous attempt goes back to unknown instead (T13, rule 6).
+ * people sent again after an ambiguous attempt goes back to unknown instead (T13, rule 6), and one of
+ * whose earlier generation a payment was heard of goes to people at once (T16): it is paid, and has
+ * not failed.
  */
 const GIVE_UP: Statement = {
   name: 'give-up-not-sent',
   text: `WITH c AS (
-  SELECT p.id, CASE WHEN ${WAS_AMBIGUOUS} THEN 'unknown' ELSE 'failed' END AS to_state,
-         'record-outcome'::text AS cause, $2::text AS actor,
-         json_build_object('rule', CASE WHEN ${WAS_AMBIGUOUS} THEN 'T13' ELSE 'T12' END, 'code', CASE WHEN clock_timestamp() > p.not_after THEN 'deadline_over'
+  SELECT p.id, CASE WHEN ${EARLIER_PAID} THEN 'needs_review' WHEN ${WAS_AMBIGUOUS} THEN 'unknown' ELSE 'failed' END AS to_state,
+         CASE WHEN ${EARLIER_PAID} THEN 'escalate' ELSE 'record-outcome' END AS cause, $2::text AS actor,
+         json_build_object('rule', CASE WHEN ${EARLIER_PAID} THEN 'T16' WHEN ${WAS_AMBIGUOUS} THEN 'T13' ELSE 'T12' END,
+           'code', CASE WHEN ${EARLIER_PAID} THEN 'other_generation' WHEN clock_timestamp() > p.not_after THEN 'deadline_over'
            WHEN ${USED_ATTEMPTS} >= ${MAX_UNSENT_ATTEMPTS} OR ${CREATES_ARE_OVER} THEN 'attempts_over' ELSE 'key_life_over' END)::text AS detail
     FROM payment p ${NEWEST}
    WHERE p.id = ANY ($1::text[]) AND ${stateIs('p', ['submitting'])} AND ${NO_OPEN_ATTEMPT}
-     AND (clock_timestamp() > p.not_after OR ${USED_ATTEMPTS} >= ${MAX_UNSENT_ATTEMPTS} OR ${CREATES_ARE_OVER}
-       OR s.key_valid_until <= clock_timestamp())
-     AND NOT EXISTS (SELECT 1 FROM submission_attempt b WHERE b.payment_id = p.id AND b.generation = s.generation
-                       AND b.evidence NOT IN ('not_sent', 'refused', 'ambiguous'))
-     AND NOT EXISTS (SELECT 1 FROM submission g WHERE g.payment_id = p.id AND g.generation < s.generation
-                       AND g.proof IS NULL)
+     AND (${EARLIER_PAID} OR (
+       (clock_timestamp() > p.not_after OR ${USED_ATTEMPTS} >= ${MAX_UNSENT_ATTEMPTS} OR ${CREATES_ARE_OVER}
+         OR s.key_valid_until <= clock_timestamp())
+       AND NOT EXISTS (SELECT 1 FROM submission_attempt b WHERE b.payment_id = p.id AND b.generation = s.generation
+                         AND b.evidence NOT IN ('not_sent', 'refused', 'ambiguous'))
+       AND NOT EXISTS (SELECT 1 FROM submission g WHERE g.payment_id = p.id AND g.generation < s.generation
+                         AND g.proof IS NULL)))
    ORDER BY p.id FOR NO KEY UPDATE OF p SKIP LOCKED),
 ${moveCtes({
   candidates: 'c',
   from: ['submitting'],
   guard: 'TRUE',
-  set: ", next_action_at = CASE c.to_state WHEN 'unknown' THEN clock_timestamp() END",
-})}
+  set: `, next_action_at = CASE c.to_state WHEN 'unknown' THEN clock_timestamp()
+     WHEN 'needs_review' THEN clock_timestamp() + interval '${REVIEW_LOOKUP_MS} ms' END`,
+})},
+opened AS (
+  INSERT INTO review_case (payment_id, tenant_id, reason, due_at)
+  SELECT id, tenant_id, 'other_generation', clock_timestamp() + interval '4 hours' FROM moved
+   WHERE to_state = 'needs_review'
+  ON CONFLICT DO NOTHING)
 SELECT id, to_state FROM moved`,
 };
 
+export type GivenUpTo = 'failed' | 'unknown' | 'needs_review';
+
 /**
  * Ends payments that wait in `submitting` and may not be tried again: failed where every attempt was
- * proven not executed, unknown where one was ambiguous.
+ * proven not executed, unknown where one was ambiguous, in review where an earlier generation was paid.
  * @returns the state of each that moved, by id. Twice: the second call finds nothing.
  */
 export async function giveUpNotSent(
   sql: Sql,
   paymentIds: readonly string[],
   actor: string,
-): Promise<ReadonlyMap<string, 'failed' | 'unknown'>> {
-  const { rows } = await sql.query<{ id: string; to_state: 'failed' | 'unknown' }>(GIVE_UP, [
-    paymentIds,
-    actor,
-  ]);
+): Promise<ReadonlyMap<string, GivenUpTo>> {
+  const { rows } = await sql.query<{ id: string; to_state: GivenUpTo }>(GIVE_UP, [paymentIds, actor]);
   return new Map(rows.map((r) => [r.id, r.to_state]));
 }
 

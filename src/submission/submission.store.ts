@@ -1,6 +1,7 @@
 import type { PaymentState } from '../domain/payment-state.js';
 import type { CapabilityClass } from '../domain/submission-policy.js';
 import { mayBeCalled } from '../lanes/lane-admission.js';
+import { earlierMayHavePaid } from '../payments/earlier-generation.js';
 import { stateIs } from '../payments/gate.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import { leaseAlive } from './worker-lease.js';
@@ -145,7 +146,7 @@ const CLAIM: Statement = {
    WHERE a.payment_id = ANY ($1::text[]) AND a.evidence IS NULL AND a.owner IS NULL
      AND ${stateIs('p', ['submitting'])} AND clock_timestamp() <= p.not_after
      AND (s.key_valid_until IS NULL OR clock_timestamp() < s.key_valid_until)
-     AND ${mayBeCalled('l', 'a')} AND ${leaseAlive('$2')}
+     AND ${mayBeCalled('l', 'a')} AND ${leaseAlive('$2')} AND NOT ${earlierMayHavePaid('a.payment_id', 'a.generation')}
      FOR UPDATE OF a SKIP LOCKED),
 u AS (
   UPDATE submission_attempt a SET owner = $2, call_started_at = clock_timestamp()
@@ -170,7 +171,8 @@ FROM u JOIN payment p ON p.id = u.payment_id
 
 /**
  * Claims what can be claimed of `paymentIds` for `worker`. An id that the answer lacks was not
- * claimable: taken, closed, past its deadline or key life, its lane closed, or our lease is over.
+ * claimable: taken, closed, past its deadline or key life, its lane closed, our lease over, or an
+ * earlier generation heard of as paid.
  * @param keyLifeMs life of a provider key less its margin, from its first use.
  */
 export async function claimAttempts(

@@ -118,8 +118,11 @@ export class Sweep {
       }
       const unsent = await closeUnclaimed(tx);
       if (unsent.length > 0) {
-        for (const to of (await giveUpNotSent(tx, unsent, 'sweep')).values())
-          this.events.moved({ from: 'submitting', to, cause: 'record-outcome' });
+        for (const [id, to] of await giveUpNotSent(tx, unsent, 'sweep')) {
+          const isForPeople = to === 'needs_review';
+          this.events.moved({ from: 'submitting', to, cause: isForPeople ? 'escalate' : 'record-outcome' });
+          if (isForPeople) this.events.contradiction(id);
+        }
       }
       const overdue = await takeOverdue(tx, WAKES_PER_TICK, WAKES_OUTSTANDING);
       const unasked = await takeUnasked(tx, INQUIRIES_PER_TICK + unknown.length, unknown);

@@ -366,6 +366,22 @@ describe('the guard of a move', () => {
     expect(await resend(opened, 'resend_new_generation')).toMatchObject({ kind: 'moved', to: 'submitting' });
   });
 
+  it('T19 refuses a new generation over news that the one before was paid', async () => {
+    const id = await make('needs_review');
+    await openGeneration(db.database, id, 2);
+    await db.query(`UPDATE submission SET proof = 'of a test' WHERE payment_id = $1 AND generation = 1`, [
+      id,
+    ]);
+    await addEvidence(db.database, id, { ...FOUND, status: 'pending' });
+    const resolutionId = await seedResolution(db.database, id, {
+      outcome: 'resend_new_generation',
+      approvedBy: 'test',
+    });
+    expect(await move(db.database, requestOf({ rule: 'T19', resolutionId }, id))).toMatchObject({
+      kind: 'lost',
+    });
+  });
+
   it.each([
     ['no evidence', () => Promise.resolve()],
     ['another amount', (id: string) => addEvidence(db.database, id, { ...FOUND, status: 'succeeded', amount: 1_998n })],

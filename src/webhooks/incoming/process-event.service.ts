@@ -37,7 +37,12 @@ export type EventVerdict =
       readonly result:
         'moved' | 'agreed' | 'contradiction' | 'with_people' | 'ignored' | 'left_to_inquiry' | 'not_found';
     }
-  | { readonly kind: 'again'; readonly result: 'unmatched' | 'undecided' };
+  | {
+      readonly kind: 'again';
+      readonly result: 'unmatched' | 'undecided';
+      /** However old: nobody but this event tells of it. */
+      readonly isKept?: true;
+    };
 
 export interface ProcessParts {
   readonly sql: Sql;
@@ -46,13 +51,17 @@ export interface ProcessParts {
   readonly cipher: Pick<DestinationCipher, 'decrypt' | 'openDestination'>;
 }
 
-/** Longer than the ladder of inquiries: from here on the payment's own inquiry, or people, decide. */
+/**
+ * Longer than the ladder of inquiries: from here on the payment's own inquiry, or people, decide. Not
+ * for what an inquiry would not find: a contradiction, and money that came back.
+ */
 const UNDECIDED_FOR_MS = 15 * 60_000;
 /** Longer than providers send again. An account that others use too has events that are not ours. */
 const UNMATCHED_FOR_MS = 30 * 24 * 3_600_000;
 
 const DONE = (result: Extract<EventVerdict, { kind: 'done' }>['result']): EventVerdict => ({ kind: 'done', result }); // prettier-ignore
 const UNDECIDED: EventVerdict = { kind: 'again', result: 'undecided' };
+const UNDECIDED_KEPT: EventVerdict = { ...UNDECIDED, isKept: true };
 
 /**
  * Turns one stored event into what follows from it. An event is a hint: where the provider can be
@@ -83,7 +92,7 @@ export class ProcessEvent {
     }
     if (row.paymentId === null) await matchEvent(this.parts.sql, row.id, evidenceOf(target, row.type, event));
     const verdict = await this.follow(provider, row, target, event);
-    const isLeft = verdict.kind === 'again' && row.ageMs > UNDECIDED_FOR_MS;
+    const isLeft = verdict.kind === 'again' && verdict.isKept !== true && row.ageMs > UNDECIDED_FOR_MS;
     return isLeft ? DONE('left_to_inquiry') : verdict;
   }
 
@@ -271,7 +280,7 @@ export class ProcessEvent {
   ): Promise<EventVerdict> {
     const source = found ? 'lookup' : 'webhook';
     const answer = await this.parts.news.contradict(target, { reason, source, actor: actorOf(row), found });
-    return answer.kind === 'waits' ? UNDECIDED : DONE('contradiction');
+    return answer.kind === 'waits' ? UNDECIDED_KEPT : DONE('contradiction');
   }
 }
 

@@ -99,8 +99,28 @@ describe('another key', () => {
     expect(next({ since_last_send_ms: null })).toBeNull();
   });
 
-  it('is never used after a success was seen, past the deadline, or before a first key', () => {
-    expect(next({ evidence: [fact(1n, { status: 'succeeded' })] })).toBe('seen_at_provider');
+  it.each([
+    ['a success', { status: 'succeeded' }],
+    ['something pending', { status: 'pending' }],
+    ['something with other money', { kind: 'found_other' }],
+    ['several', { kind: 'found_many' }],
+    ['money that came back', { source: 'webhook', kind: 'returned' }],
+    ['a late answer that accepted it', { source: 'late_answer', kind: 'accepted' }],
+    ['a line of a settlement file', { source: 'settlement', kind: 'amount_differs' }],
+  ])('is never used after %s was seen', (_what, seen) => {
+    expect(next({ evidence: [fact(1n, seen)] })).toBe('seen_at_provider');
+  });
+
+  it.each([
+    ['a refusal', { status: 'failed' }],
+    ['an inert object', { status: 'inert' }],
+    ['silence', { kind: 'absent' }],
+    ['what people once decided', { source: 'person', kind: 'resolution', status: 'pending' }],
+  ])('may be used after %s', (_what, seen) => {
+    expect(next({ evidence: [fact(1n, seen)] })).toBeNull();
+  });
+
+  it('is never used past the deadline, or before a first key', () => {
     expect(next({ before_deadline: false })).toBe('deadline_over');
     expect(next({ generation: null })).toBe('key_unusable');
   });
