@@ -137,11 +137,14 @@ export async function findKnownPayment(
 
 const FILE_CONTROL: Statement = {
   name: 'file-control-lookup',
-  text: `INSERT INTO evidence (payment_id, tenant_id, generation, source, kind, paths)
-    VALUES ($1, $2, $3, 'lookup', $4, $5)`,
+  text: `INSERT INTO evidence (payment_id, tenant_id, generation, source, kind, paths, at)
+    VALUES ($1, $2, $3, 'lookup', $4, $5, coalesce($6::timestamptz, clock_timestamp()))`,
 };
 
-/** Files whether a way found a known object while this payment is looked for. Names no other payment. */
+/**
+ * Files whether a way found a known object while this payment is looked for, a hit with the time at
+ * which this payment was read: it does not show what can be seen later. Names no other payment.
+ */
 export async function fileControl(
   sql: Sql,
   payment: OpenOutcome,
@@ -154,5 +157,6 @@ export async function fileControl(
     payment.generation,
     wasFound ? CONTROL_FOUND : CONTROL_MISSED,
     [path],
+    wasFound ? payment.readAt : null,
   ]);
 }

@@ -46,6 +46,8 @@ export interface OpenOutcome {
   readonly firstToLastMs: number | null;
   /** Since the payment entered its present state. */
   readonly sinceStateMs: number;
+  /** No later than what was read: a Postgres timestamptz text. */
+  readonly readAt: string;
 }
 
 const OPEN_OUTCOME: Statement = {
@@ -59,7 +61,8 @@ const OPEN_OUTCOME: Statement = {
     a."sentSinceMs", a."sinceFirstAmbiguousMs", a."firstToLastMs",
     (extract(epoch FROM p.next_action_at - clock_timestamp()) * 1000)::double precision AS "nextActionInMs",
     (SELECT extract(epoch FROM clock_timestamp() - t.at) * 1000 FROM payment_transition t
-      WHERE t.payment_id = p.id AND t.seq = p.version)::double precision AS "sinceStateMs"
+      WHERE t.payment_id = p.id AND t.seq = p.version)::double precision AS "sinceStateMs",
+    transaction_timestamp() AS "readAt"
   FROM payment p LEFT JOIN lane l ON l.lane = p.lane LEFT JOIN submission s ON s.payment_id = p.id
    AND s.generation = (SELECT max(generation) FROM submission g WHERE g.payment_id = p.id)
   LEFT JOIN LATERAL (
@@ -81,11 +84,20 @@ export async function readOpenOutcome(sql: Sql, paymentId: string): Promise<Open
 const FILE: Statement = {
   name: 'file-lookup',
   text: `INSERT INTO evidence (payment_id, tenant_id, generation, source, kind, code, provider_ref, status,
-      observed_amount, observed_currency, paths)
-    VALUES ($1, $2, $3, 'lookup', $4, $5, $6, $7, $8, $9, $10)`,
+      observed_amount, observed_currency, paths, at)
+    VALUES ($1, $2, $3, 'lookup', $4, $5, $6, $7, $8, $9, $10, coalesce($11::timestamptz, clock_timestamp()))`,
 };
 
-/** Files what a lookup answered. Every answer is a row of its own; repeats are kept. */
+/** Says that nothing moved so far, which holds until the next send. */
+const isSilence = (answer: LookupAnswer): boolean =>
+  answer.kind === 'absent' ||
+  answer.kind === 'cannot_tell' ||
+  (answer.kind === 'found' && answer.result.status === 'inert');
+
+/**
+ * Files what a lookup answered. Every answer is a row of its own; repeats are kept. A silence bears the
+ * time at which the payment was read for the question: who slept since may not call it news.
+ */
 export async function fileLookup(sql: Sql, payment: OpenOutcome, answer: LookupAnswer): Promise<void> {
   const hit: ProviderResult | null =
     answer.kind === 'found' || answer.kind === 'found_other' ? answer.result : null;
@@ -101,6 +113,7 @@ export async function fileLookup(sql: Sql, payment: OpenOutcome, answer: LookupA
     hit?.observed.amountMinor ?? null,
     hit?.observed.currency ?? null,
     answer.kind === 'absent' ? answer.by : null,
+    isSilence(answer) ? payment.readAt : null,
   ]);
 }
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LookupAnswer } from '../../src/providers/payment-provider.js';
-import { EngineRig, pair } from '../support/engine.js';
+import { armedFor, EngineRig, pair } from '../support/engine.js';
 import {
   claimAttempt,
   closeAttempt,
@@ -100,5 +100,49 @@ describe('an inquiry that slept while the payment got a new generation', () => {
     wake.open();
     expect(await late).toMatchObject({ kind: 'undecided' });
     expect(await rig.state(payment.id)).toBe('unknown');
+  });
+});
+
+describe('a silence that was heard before the last attempt', () => {
+  /** Frozen when the provider said `absent` after attempt 1; attempt 2 was made since, and is unknown too. */
+  async function overslept() {
+    const stale = await rig.engine();
+    const other = await rig.engine();
+    const payment = await rig.pay();
+    await rig.simulator.script(payment.id, 'submit', 'reset_before', 'reset_after');
+    expect(await pair(stale, payment).submit).toEqual({ kind: 'inquire' });
+    const seen = new Latch();
+    const wake = new Latch();
+    stale.provider.aroundLookup = async (lookup) => {
+      const told = await lookup();
+      seen.open();
+      await wake.wait();
+      return told;
+    };
+    await rig.makeDue(payment);
+    const late = stale.services.inquiry.inquire({ paymentId: payment.id });
+    await seen.wait();
+    expect(await other.services.inquiry.inquire({ paymentId: payment.id })).toEqual({ kind: 'resend' });
+    expect(await other.services.submit.submitPayment(armedFor(payment))).toEqual({ kind: 'inquire' });
+    wake.open();
+    return { payment, answer: await late };
+  }
+
+  it('opens no third attempt: nobody looked since the second', async () => {
+    const { payment, answer } = await overslept();
+    expect(answer).toMatchObject({ kind: 'undecided' });
+    expect(await rig.rules(payment.id)).toEqual(['T1', 'T7', 'T13', 'T15', 'T13']);
+    expect(await rig.attempts(payment.id)).toHaveLength(2);
+  });
+
+  it('is filed with the time of the question, not of the filing', async () => {
+    const { payment } = await overslept();
+    const [row] = await rig.db.query(
+      `SELECT bool_and(e.at < a.closed_at) AS before FROM evidence e
+         JOIN submission_attempt a ON a.payment_id = e.payment_id AND a.no = 2
+        WHERE e.payment_id = $1 AND e.kind = 'absent'`,
+      [payment.id],
+    );
+    expect(row).toEqual({ before: true });
   });
 });
