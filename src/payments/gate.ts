@@ -2,6 +2,7 @@ import { assert } from '../domain/assert.js';
 import { transition, type Cause, type PaymentState, type TransitionId } from '../domain/payment-state.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import { earlierMayHavePaid } from './earlier-generation.js';
+import { mayBeDecidedByNews } from './review-reasons.js';
 
 /**
  * The gate: the only writer of a payment's state. Every move is one guarded statement that updates
@@ -25,10 +26,12 @@ export const GUARDS = Object.freeze({
   RECOVERY_HOLD: `EXISTS (SELECT 1 FROM setting s WHERE s.name = 'recovery_hold' AND s.value = 'on')`,
   NEW_TIME_AHEAD: 'c.new_execute_at >= clock_timestamp()',
   /**
-   * Decisive news came during the review, as evidence that names the money instructed unless it says
-   * failed. Silence is none: it is for the people.
+   * Decisive news came during the review, as evidence of the newest generation that names the money
+   * instructed unless it says failed. Silence is none: it is for the people, and so is what some other
+   * evidence or the case itself says only people decide.
    */
-  DECIDED_BY_EVIDENCE: `EXISTS (SELECT 1 FROM evidence e WHERE e.payment_id = p.id
+  DECIDED_BY_EVIDENCE: `${mayBeDecidedByNews('p.id')} AND EXISTS (SELECT 1 FROM evidence e WHERE e.payment_id = p.id
+     AND (e.generation IS NULL OR e.generation = (SELECT max(g.generation) FROM submission g WHERE g.payment_id = p.id))
      AND e.at > (SELECT t.at FROM payment_transition t WHERE t.payment_id = p.id AND t.seq = p.version)
      AND CASE c.to_state WHEN 'failed' THEN e.status = 'failed'
            ELSE e.status = CASE c.to_state WHEN 'submitted' THEN 'pending' ELSE c.to_state END

@@ -1,6 +1,7 @@
 import { assertNever } from '../domain/assert.js';
 import type { PaymentState } from '../domain/payment-state.js';
 import type { ProviderStatus } from '../domain/provider-outcome.js';
+import { REASONS_FOR_PEOPLE_ALONE } from './review-reasons.js';
 
 /** Where news of the provider comes from. */
 export type NewsSource = 'lookup' | 'webhook';
@@ -18,17 +19,6 @@ export type NewsStep =
       readonly to: 'submitted' | 'succeeded' | 'failed';
     }
   | { readonly kind: 'agrees' | 'waits' | 'with_people' | 'contradicts' };
-
-/** Reasons of cases that one more piece of news does not settle: money may be at two places. */
-const FOR_PEOPLE_ALONE: ReadonlySet<string> = new Set([
-  'found_other',
-  'found_many',
-  'key_mismatch',
-  'contradiction',
-  'other_money',
-  'other_object',
-  'other_generation',
-]);
 
 const move = (rule: 'T8' | 'T9' | 'T14' | 'T17' | 'T20', to: 'submitted' | 'succeeded' | 'failed'): NewsStep => ({
   kind: 'move',
@@ -70,7 +60,8 @@ export function stepFor(
       if (status === 'inert' || status === 'pending') return AGREES;
       return move('T17', status);
     case 'needs_review':
-      if (caseReason !== null && FOR_PEOPLE_ALONE.has(caseReason)) return { kind: 'with_people' };
+      if (caseReason !== null && REASONS_FOR_PEOPLE_ALONE.includes(caseReason))
+        return { kind: 'with_people' };
       return status === 'succeeded' || status === 'failed' ? move('T20', status) : AGREES;
     case 'succeeded':
       return status === 'failed' ? CONTRADICTS : AGREES;

@@ -2,6 +2,7 @@ import type { PaymentState } from '../domain/payment-state.js';
 import { REVIEW_LOOKUP_MS } from '../domain/submission-policy.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import { move, type MoveResult } from './gate.js';
+import { isForPeopleAlone } from './review-reasons.js';
 
 /**
  * The moves into and out of review, for the features that find a reason for them. Each runs in the
@@ -13,17 +14,22 @@ import { move, type MoveResult } from './gate.js';
 /** A case that nobody decided waits this long before it is overdue. */
 const DUE_IN = `interval '4 hours'`;
 
+/** An open case takes the graver reason: what only people may close stays theirs, whatever came first. */
+const KEEP_THE_GRAVER = `ON CONFLICT (payment_id) WHERE closed_at IS NULL DO UPDATE SET reason = excluded.reason
+      WHERE NOT ${isForPeopleAlone('review_case.reason')} AND ${isForPeopleAlone('excluded.reason')}`;
+
 const OPEN_CASE: Statement = {
   name: 'review-open-case',
   text: `INSERT INTO review_case (payment_id, tenant_id, reason, due_at)
     SELECT p.id, p.tenant_id, $2, clock_timestamp() + ${DUE_IN} FROM payment p WHERE p.id = $1
-    ON CONFLICT DO NOTHING`,
+    ${KEEP_THE_GRAVER} RETURNING old.id IS NULL AS opened`,
 };
 
 /**
  * Opens a case for people and moves nothing: for news that contradicts a final state, which is never
  * rewritten. File the news as evidence in the same transaction. Metrics are the caller's.
  * @param reason a code: `contradiction`, `return_exceeds_payment`, …
+ * An open case keeps its reason, or takes this one where only this one is for people alone.
  * @returns true when a case was opened; false when one is open already, or there is no such payment.
  * Twice: one case.
  */
@@ -31,7 +37,8 @@ export async function openCase(
   tx: Sql,
   { paymentId, reason }: { readonly paymentId: string; readonly reason: string },
 ): Promise<boolean> {
-  return (await tx.query(OPEN_CASE, [paymentId, reason])).rowCount === 1;
+  const { rows } = await tx.query<{ opened: boolean }>(OPEN_CASE, [paymentId, reason]);
+  return rows[0]?.opened === true;
 }
 
 const OPEN_LATE: Statement = {

@@ -65,6 +65,8 @@ async function lockState(tx: Sql, paymentId: string): Promise<PaymentState | nul
 
 export type SettledBy =
   | { readonly kind: 'settled'; readonly from: 'unknown' | 'submitted' | 'needs_review' }
+  /** In review for a reason that only people close: the line is evidence for them, and moves nothing. */
+  | { readonly kind: 'with_people' }
   /** It has succeeded already: the line agrees. */
   | { readonly kind: 'agrees' }
   /** A call is under way or being closed: come back with the line later. */
@@ -130,6 +132,8 @@ async function settleOpen(
           announce: 'wake',
         });
   if (result.kind !== 'moved') {
+    // The row is held: only the guard of T20 can refuse.
+    if (from === 'needs_review') return { kind: 'with_people' };
     throw new Error(`payment ${paymentId} is locked in ${from}, yet its settlement line did not move it`);
   }
   return { kind: 'settled', from };

@@ -25,7 +25,7 @@ export interface FollowedUp {
   readonly failed: number;
 }
 
-type Step = keyof FollowedUp | 'agrees' | 'gone';
+type Step = keyof FollowedUp | 'agrees' | 'with_people' | 'gone';
 
 /** Does what stored lines ask for: settles, contradicts, records returns; one transaction each. */
 export class FollowUpService {
@@ -50,7 +50,7 @@ export class FollowUpService {
         const lines = await openLines(this.database, { kinds, after, limit: LINES_AT_ONCE });
         for (const line of lines) {
           const step = await this.follow(line);
-          if (step !== 'agrees' && step !== 'gone') done[step]++;
+          if (step !== 'agrees' && step !== 'with_people' && step !== 'gone') done[step]++;
         }
         looked += lines.length;
         if (lines.length > 0) onProgress(looked);
@@ -83,8 +83,9 @@ export class FollowUpService {
       case 'too_early':
         return 'waiting';
       case 'agrees':
+      case 'with_people':
         await lineDone(tx, line);
-        return 'agrees';
+        return result.kind;
       case 'settled':
         await lineDone(tx, line);
         this.events.moved({ from: result.from, to: 'succeeded', cause: 'record-outcome' });

@@ -107,6 +107,18 @@ describe('a matched line', () => {
     },
   );
 
+  it('moves nothing in a review that only people end: it is evidence for them, and is done', async () => {
+    const id = await make('needs_review');
+    await db.query(`UPDATE review_case SET reason = 'key_mismatch' WHERE payment_id = $1`, [id]);
+    const { report, followedUp } = await file([{ txn: unique('txn'), paymentId: id, source: unique('po') }]);
+    expect(report.counts.matched).toBe(1);
+    expect(followedUp).toMatchObject({ settled: 0, waiting: 0, failed: 0 });
+    expect([await stateOf(id), await casesOf(id)]).toEqual(['needs_review', ['key_mismatch']]);
+    expect(await newsOf(id)).toEqual(['matched - succeeded']);
+    expect(await rig.followUps.run()).toMatchObject({ settled: 0, failed: 0 });
+    expect(await newsOf(id)).toHaveLength(1);
+  });
+
   it('changes nothing of a payment that has succeeded', async () => {
     const id = await make('succeeded');
     const before = await transitionsOf(id);
