@@ -282,6 +282,8 @@ const ABANDON: Statement = {
          CASE WHEN s.capability_class = 'T' AND a.phase = 'submit' THEN 'not_sent' ELSE 'ambiguous' END AS evidence
     FROM submission_attempt a JOIN submission s ON s.payment_id = a.payment_id AND s.generation = a.generation
    WHERE a.closed_at IS NULL AND ($1::text[] IS NULL OR a.payment_id = ANY ($1::text[])) AND ${ABANDONED}
+     -- What is open on a payment that has moved on must not take the places of those that can be closed.
+     AND (SELECT p.state FROM payment p WHERE p.id = a.payment_id) = 'submitting'
    ORDER BY a.payment_id LIMIT 200),
 head AS (
   SELECT p.id FROM payment p JOIN target t ON t.payment_id = p.id WHERE ${stateIs('p', ['submitting'])}

@@ -154,11 +154,16 @@ const ORPHANED: Statement = {
    WHERE w.lease_expires_at < clock_timestamp() AND w.lease_expires_at > clock_timestamp() - interval '60 seconds'
      AND a.closed_at > w.lease_expires_at - interval '180 seconds' AND p.state IN ('succeeded', 'failed')
      AND (p.last_woken_at IS NULL OR p.last_woken_at < w.lease_expires_at)
-   LIMIT 50)
-UPDATE payment p SET last_woken_at = clock_timestamp() FROM gone WHERE p.id = gone.id RETURNING p.id`,
+   LIMIT 50),
+free AS (
+  SELECT p.id FROM payment p JOIN gone ON gone.id = p.id ORDER BY p.id FOR NO KEY UPDATE OF p SKIP LOCKED)
+UPDATE payment p SET last_woken_at = clock_timestamp() FROM free WHERE p.id = free.id RETURNING p.id`,
 };
 
-/** Final payments whose workflow may wait for a result that died with its worker. */
+/**
+ * Final payments whose workflow may wait for a result that died with its worker; at most 50. One that
+ * somebody holds is taken the next time: this transaction holds others.
+ */
 export async function takeOrphanedResults(sql: Sql): Promise<readonly string[]> {
   const { rows } = await sql.query<{ id: string }>(ORPHANED);
   return rows.map((r) => r.id);

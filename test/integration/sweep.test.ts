@@ -164,6 +164,18 @@ describe('closing abandoned attempts (T13)', () => {
     expect(await closeAbandoned(db.database, null, 'sweep')).toEqual([]);
   });
 
+  it('is not stopped by attempts that were left open on payments that have moved on', async () => {
+    const dead = await seedWorker(db.database, 0);
+    const ids = await Promise.all(Array.from({ length: 201 }, () => unclaimed()));
+    await db.query(`UPDATE submission_attempt SET owner = $1, call_started_at = clock_timestamp()`, [dead]);
+    const last = ids.toSorted().at(-1) ?? '';
+    await db.query(`ALTER TABLE payment DISABLE TRIGGER ALL`);
+    await db.query(`UPDATE payment SET state = 'succeeded' WHERE id <> $1`, [last]);
+    await db.query(`ALTER TABLE payment ENABLE TRIGGER ALL`);
+    expect(await closeAbandoned(db.database, null, 'sweep')).toEqual([last]);
+    expect(await stateOf(last)).toBe('unknown');
+  });
+
   it('takes a call older than 60 s although its owner lives', async () => {
     const id = await unclaimed();
     await claimAttempt(db.database, id, await seedWorker(db.database));
@@ -354,6 +366,23 @@ describe('results that died with their worker', () => {
     ]);
     expect(await takeOrphanedResults(db.database)).toEqual([orphaned]);
     expect(await takeOrphanedResults(db.database)).toEqual([]);
+  });
+
+  it('leaves a payment that somebody holds for the next sweep, and waits for nobody', async () => {
+    const dead = await seedWorker(db.database);
+    const ids = [await unclaimed(), await unclaimed()].toSorted();
+    for (const id of ids) {
+      await claimAttempt(db.database, id, dead);
+      await closeAttempt(db.database, id, 'accepted');
+      await step(db.database, id, { rule: 'T9' });
+    }
+    await db.query(`UPDATE worker SET lease_expires_at = clock_timestamp() - interval '1 s'`);
+    const [held, free] = ids;
+    await db.database.transaction(async (tx) => {
+      await tx.query({ name: 'lock', text: 'SELECT 1 FROM payment WHERE id = $1 FOR UPDATE' }, [held]);
+      expect(await takeOrphanedResults(db.database)).toEqual([free]);
+    });
+    expect(await takeOrphanedResults(db.database)).toEqual([held]);
   });
 });
 
