@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SubmissionEvents } from '../../src/submission/submission-events.js';
 import { armedFor, EngineRig, pair, type TestEngine } from '../support/engine.js';
-import { until } from '../support/until.js';
 
 let rig: EngineRig;
 let one: TestEngine;
@@ -128,8 +127,16 @@ describe('a payment that is rescheduled while armed', () => {
 
   it('to earlier: the new pair starts it, and the old one ends with it instead of waiting on', async () => {
     const payment = await rig.pay({ inMs: 60_000 });
+    const read = Promise.withResolvers<void>();
+    const untap = one.database.tap('payment-instruction', async (run) => {
+      const rows = await run();
+      read.resolve();
+      return rows;
+    });
     const old = pair(one, payment);
-    await until('the old pair', () => one.engine.gauges().armed, (armed) => armed === 1); // prettier-ignore
+    // It must have read the old time: armed alone, it may still be on its way to the row.
+    await read.promise;
+    untap();
     const version = await rig.reschedule(payment, 200);
     await rig.expectNotBefore([payment]);
     const renewed = pair(one, { ...payment, version });

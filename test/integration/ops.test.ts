@@ -89,7 +89,7 @@ describe('payments seed-local', () => {
       client: ['local', ...client],
       client_readonly: ['local', 'payments:read'],
       other_tenant: ['local-other', ...client],
-      operator: ['local', 'payments:cancel', 'payments:operate', 'payments:read'],
+      operator: ['local', 'lanes:operate', 'payments:cancel', 'payments:operate', 'payments:read'],
     });
   });
 
