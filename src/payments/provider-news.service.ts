@@ -40,11 +40,13 @@ export interface Contradiction {
 /**
  * What news came to.
  * moved: the payment is in `to` now. Others name the state that was found, as `NewsStep` says; a
- * contradiction has opened a case, unless one was open.
+ * contradiction has opened a case, unless one was open. superseded: the news is about a generation that
+ * is not the newest any more, and was only filed; if it tells of a payment, it contradicts.
  */
 export type NewsAnswer =
   | { readonly kind: 'moved'; readonly to: PaymentState }
-  | { readonly kind: Exclude<NewsStep['kind'], 'move'>; readonly state: PaymentState };
+  | { readonly kind: Exclude<NewsStep['kind'], 'move'>; readonly state: PaymentState }
+  | { readonly kind: 'superseded'; readonly state: PaymentState };
 
 /**
  * Applies what a provider says of a payment outside the payment's own calls and inquiries: events,
@@ -74,6 +76,10 @@ export class ProviderNews {
       // An event is filed when it is matched; in review the gate wants what came since it began.
       if (news.source === 'lookup') await fileNews(tx, target, { ...news, kind: 'found' });
       else if (held.state === 'needs_review') await fileNews(tx, target, { ...news, kind: 'told' });
+      // A new generation was opened since the target was found: this news is not about it.
+      if (held.newestGeneration !== target.generation) {
+        return { answer: { kind: 'superseded', state: held.state }, from: null };
+      }
       const isCurrent = news.source === 'lookup' && held.state === target.state;
       const step = stepFor(held.state, news.result.status, isCurrent, held.caseReason);
       if (step.kind === 'contradicts') await openCase(tx, { paymentId: target.id, reason: 'contradiction' });
@@ -91,7 +97,8 @@ export class ProviderNews {
   /**
    * The provider has something that is not our instruction, or two of it: people decide. T16 from
    * `submitted` and `unknown`, and from `submitting` before a call goes out; a final payment gets a case
-   * and keeps its state; while our own call is under way the news waits, and must come again. Several objects pause the lane, whatever the state.
+   * and keeps its state; while our own call is under way the news waits, and must come again. Several
+   * objects pause the lane, whatever the state.
    * @throws faults of storage: call again. Twice: one case.
    */
   async contradict(target: NewsTarget, news: Contradiction): Promise<NewsAnswer> {

@@ -82,7 +82,9 @@ export async function findByNews(sql: Sql, refs: NewsRefs): Promise<NewsTarget |
 
 const LOCK: Statement = {
   name: 'news-lock',
-  text: `SELECT p.state, p.version, (SELECT c.reason FROM review_case c
+  text: `SELECT p.state, p.version,
+      (SELECT max(g.generation) FROM submission g WHERE g.payment_id = p.id)::integer AS "newestGeneration",
+      (SELECT c.reason FROM review_case c
             WHERE c.payment_id = p.id AND c.closed_at IS NULL) AS "caseReason"
     FROM payment p WHERE p.id = $1 FOR NO KEY UPDATE OF p`,
 };
@@ -91,6 +93,8 @@ const LOCK: Statement = {
 export interface HeldPayment {
   readonly state: PaymentState;
   readonly version: number;
+  /** Null: nothing was ever sent. */
+  readonly newestGeneration: number | null;
   /** Of its open review case; null: none is open. */
   readonly caseReason: string | null;
 }
@@ -139,7 +143,8 @@ export async function fileNews(
 /**
  * T8 and T9 by news: the provider has the payment although our own call has not ended. The open
  * attempt, if there is one, closes as accepted if its call had begun, else as not sent: nobody will
- * call under it. What its call ends with later is filed and compared, never applied.
+ * call under it. What its call ends with later is filed and compared, never applied. News of an earlier
+ * generation than the newest moves nothing: it would leave an open attempt on a final payment.
  */
 const ACCEPT: Statement = {
   name: 'news-accept',
@@ -155,7 +160,7 @@ c AS (
 ,${moveCtes({
     candidates: 'c',
     from: ['submitting'],
-    guard: 'TRUE',
+    guard: 'NOT EXISTS (SELECT 1 FROM submission g WHERE g.payment_id = p.id AND g.generation > $2)',
     set: ', next_action_at = c.next_action_at, provider_ref = coalesce(c.provider_ref, p.provider_ref)',
     announce: 'wake',
   })}

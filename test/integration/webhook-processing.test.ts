@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { recordOutcomes } from '../../src/submission/outcome.store.js';
-import { bringTo } from '../support/payment-states.js';
+import { acceptWhileSubmitting, findByNews } from '../../src/payments/provider-news.store.js';
+import { bringTo, closeAttempt, openAttempt, openGeneration, step } from '../support/payment-states.js';
 import { resultOf } from '../support/results.js';
 import { until } from '../support/until.js';
 import {
@@ -272,6 +273,75 @@ describe('old, doubled and contradictory news', () => {
     expect(await told(id, { generation: 1 })).toBe('contradiction');
     expect([await rig.state(id), await rig.openCases(id)]).toEqual(['needs_review', ['other_generation']]);
     expect(rig.a.asked).toEqual([]);
+  });
+});
+
+describe('an event whose payment got a new generation while we asked', () => {
+  /** Two people send it again under another key. */
+  async function sendAgain(id: string): Promise<void> {
+    const sql = rig.db.database;
+    await step(sql, id, { rule: 'T16' });
+    await rig.db.query(`UPDATE submission SET proof = 'of a test' WHERE payment_id = $1`, [id]);
+    await openGeneration(sql, id, 2);
+    await step(sql, id, { rule: 'T19' });
+    await openAttempt(sql, id, 1, 2);
+  }
+  const openAttempts = (id: string) =>
+    rig.db.query(`SELECT generation FROM submission_attempt WHERE payment_id = $1 AND closed_at IS NULL`, [
+      id,
+    ]);
+
+  it.each([
+    ['waits for its lane', async () => undefined, ['T16']],
+    [
+      'ended ambiguous, too',
+      async (id: string) => {
+        await closeAttempt(rig.db.database, id, 'ambiguous');
+        await step(rig.db.database, id, { rule: 'T13' });
+      },
+      ['T16'],
+    ],
+  ] as const)('and the new one %s: is for people, and never ends the new one', async (_what, then, rules) => {
+    const id = await rig.payment('unknown');
+    rig.a.ledger.set(id, async () => {
+      await sendAgain(id);
+      await then(id);
+      return found(id, 'succeeded');
+    });
+    expect(await told(id)).toBe('contradiction');
+    expect([await rig.state(id), await rig.rules(id)]).toEqual(['needs_review', rules]);
+    expect([await rig.openCases(id), await openAttempts(id)]).toEqual([['other_generation'], []]);
+    expect((await rig.evidence(id)).slice(-2)).toEqual(['webhook:told:succeeded', 'lookup:found:succeeded']);
+  });
+
+  it('and says that the old one failed: changes nothing', async () => {
+    const id = await rig.payment('unknown');
+    rig.a.ledger.set(id, async () => {
+      await sendAgain(id);
+      return found(id, 'failed');
+    });
+    expect(await told(id, { status: 'failed' })).toBe('agreed');
+    expect([await rig.state(id), await rig.openCases(id)]).toEqual(['submitting', []]);
+    expect(await openAttempts(id)).toEqual([{ generation: 2 }]);
+  });
+
+  it('is refused by the statement that accepts while submitting, whoever asks', async () => {
+    const id = await rig.payment('unknown');
+    const refs = { provider: rig.a.name, account: 'test', providerKey: null, providerRef: null };
+    const target = await findByNews(rig.db.database, { ...refs, paymentId: id, generation: 1 });
+    if (!target) throw new Error('the payment of the test is not found');
+    await sendAgain(id);
+    const accepted = {
+      to: 'succeeded',
+      source: 'lookup',
+      providerRef: null,
+      actor: 'test',
+      detail: {},
+    } as const;
+    expect(await acceptWhileSubmitting(rig.db.database, target, { ...accepted, nextPollMs: null })).toBe(
+      false,
+    );
+    expect(await rig.state(id)).toBe('submitting');
   });
 });
 

@@ -102,7 +102,10 @@ export class ProcessEvent {
     target: NewsTarget,
     event: ProviderEvent,
   ): Promise<EventVerdict> {
-    if (target.generation !== target.newestGeneration) return this.ofOldGeneration(row, target, event);
+    if (target.generation !== target.newestGeneration) {
+      const status = event.result?.status ?? null;
+      return this.ofOldGeneration(row, target, event.returned === null ? status : 'succeeded');
+    }
     if (event.returned !== null) {
       const { kind } = await this.parts.returns.recordReturn({
         paymentId: target.id,
@@ -139,10 +142,9 @@ export class ProcessEvent {
   private async ofOldGeneration(
     row: TakenEvent,
     target: NewsTarget,
-    event: ProviderEvent,
+    status: Standing['status'] | null,
   ): Promise<EventVerdict> {
-    const status = event.result?.status ?? null;
-    if (event.returned === null && status !== 'succeeded' && status !== 'pending') return DONE('agreed');
+    if (status !== 'succeeded' && status !== 'pending') return DONE('agreed');
     return this.contradict(row, target, 'other_generation', null);
   }
 
@@ -174,7 +176,9 @@ export class ProcessEvent {
         if (!found) return this.unseen(row, target, told);
         const { news } = this.parts;
         const moved = await news.record(target, { source: 'lookup', actor: actorOf(row), result: found });
-        return this.compare(row, target, told, moved);
+        return moved.kind === 'superseded'
+          ? this.ofOldGeneration(row, target, found.status)
+          : this.compare(row, target, told, moved);
       }
     }
   }
@@ -193,7 +197,7 @@ export class ProcessEvent {
     row: TakenEvent,
     target: NewsTarget,
     told: Standing | null,
-    answer: NewsAnswer,
+    answer: Recorded,
   ): Promise<EventVerdict> {
     if (answer.kind === 'contradicts') return DONE('contradiction');
     if (answer.kind === 'with_people') return DONE('with_people');
@@ -217,7 +221,7 @@ export class ProcessEvent {
     if (other !== null) return this.contradict(row, target, other, null);
     const { news } = this.parts;
     const answer = await news.record(target, { source: 'webhook', actor: actorOf(row), result: told });
-    return verdictOf(answer);
+    return answer.kind === 'superseded' ? this.ofOldGeneration(row, target, told.status) : verdictOf(answer);
   }
 
   /**
@@ -284,7 +288,10 @@ export class ProcessEvent {
   }
 }
 
-function verdictOf(answer: NewsAnswer): EventVerdict {
+/** What news about the newest generation came to. */
+type Recorded = Exclude<NewsAnswer, { kind: 'superseded' }>;
+
+function verdictOf(answer: Recorded): EventVerdict {
   switch (answer.kind) {
     case 'moved':
       return DONE('moved');
