@@ -38,6 +38,10 @@ export class ProviderCall {
     const provider = this.providers.get(claim.provider);
     if (!provider) return notSent('provider_unknown');
     if (capabilityClass(provider.capabilities()) !== claim.capabilityClass) return notSent('class_changed');
+    // Under another credential the key would be new to the provider, and no protection.
+    const { scope } = provider.capabilities().idempotency;
+    if (scope !== 'account' && provider.credentialId !== claim.credentialId)
+      return notSent('credential_changed');
     const prepared = this.prepared(claim);
     if (!prepared) return notSent('parameters_unreadable');
     const attempt: AttemptContext = {

@@ -1,6 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PaymentRow } from '../../src/payments/payment.store.js';
-import { EngineRig, live, type EngineOptions, type LifeEnd, type TestEngine } from '../support/engine.js';
+import { describeSimulated } from '../../src/providers/simulated/simulated.descriptor.js';
+import {
+  armedFor,
+  EngineRig,
+  live,
+  pair,
+  type EngineOptions,
+  type LifeEnd,
+  type TestEngine,
+} from '../support/engine.js';
 import type { FaultInput } from '../support/simulator.js';
 
 /** What each class may do when it does not know: B, C and D. A has its own tests, T too. */
@@ -188,5 +197,40 @@ describe('a generation is frozen (rule 5)', () => {
     expect(await submit).toEqual({ kind: 'inquire' });
     expect(await live(now, payment)).toBe('needs_review');
     expect(await submitsOf(payment)).toBe(1);
+  });
+
+  /** Opened again (T15) by one worker, claimed by another that calls with another credential. */
+  async function claimedByOther(scope: 'account' | 'api_key') {
+    const { idempotency } = describeSimulated({ profile: 'A' });
+    const descriptor = { idempotency: { ...idempotency, scope } };
+    const old = await rig.engine({ provider: { descriptor } });
+    // A name of its own for the key: the simulator takes it for another account's.
+    const other = await rig.engine({ provider: { descriptor, apiKey: rig.simulator.apiKeys.B } });
+    const payment = await rig.pay({ lane: await rig.addLane({}) });
+    await rig.simulator.script(payment.id, 'submit', 'reset_before');
+    expect(await pair(old, payment).submit).toEqual({ kind: 'inquire' });
+    await rig.makeDue(payment);
+    expect(await old.services.inquiry.inquire({ paymentId: payment.id })).toEqual({ kind: 'resend' });
+    const answer = await other.services.submit.submitPayment(armedFor(payment));
+    return { payment, other, answer };
+  }
+
+  it('and is not called with another credential where keys belong to one', async () => {
+    const { payment, other, answer } = await claimedByOther('api_key');
+    expect(answer).toEqual({ kind: 'inquire' });
+    expect(other.provider.submits).toEqual([]);
+    expect(await effects(payment)).toBe(0);
+    // The first request may still land, so that the call that never was proves nothing.
+    expect((await rig.attempts(payment.id)).at(-1)).toMatchObject({
+      result_class: 'not_sent',
+      code: 'credential_changed',
+      evidence: 'ambiguous',
+    });
+    expect(await rig.state(payment.id)).toBe('unknown');
+  });
+
+  it('and may be called with another credential of an account that keeps keys for all', async () => {
+    const { other } = await claimedByOther('account');
+    expect(other.provider.submits).toHaveLength(1);
   });
 });
