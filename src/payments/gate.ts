@@ -223,6 +223,16 @@ const FIND_STATE: Statement = {
   text: `SELECT state, version FROM payment WHERE id = $1 AND ($2::text IS NULL OR tenant_id = $2)`,
 };
 
+/**
+ * A statement that waits for a row goes on with the tables as they were before it waited, when the row
+ * itself did not change. So where a guard reads evidence and cases, the row is held first.
+ */
+const HOLD: Statement = {
+  name: 'gate-hold',
+  text: `SELECT 1 FROM payment WHERE id = $1 FOR NO KEY UPDATE`,
+};
+const READS_OTHER_TABLES: ReadonlySet<TransitionId> = new Set(['T18', 'T19', 'T20']);
+
 /** The one target of a rule, or the one the request names. */
 function chosen<T extends string>(what: string, all: readonly T[], asked: T | undefined): T {
   const value = asked ?? (all.length === 1 ? all[0] : undefined);
@@ -241,6 +251,7 @@ export async function move(tx: Sql, request: MoveRequest): Promise<MoveResult> {
   const rule = transition(request.rule);
   const to = chosen('target', rule.to, request.to);
   const cause = chosen('cause', rule.causes, request.cause);
+  if (READS_OTHER_TABLES.has(request.rule)) await tx.query(HOLD, [request.paymentId]);
   const moved = await tx.query<{ from_state: PaymentState; to_state: PaymentState; version: number }>(
     singleMove(request),
     [

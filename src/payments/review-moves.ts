@@ -41,32 +41,6 @@ export async function openCase(
   return rows[0]?.opened === true;
 }
 
-const OPEN_LATE: Statement = {
-  name: 'review-open-late-answer',
-  text: `INSERT INTO review_case (payment_id, tenant_id, reason, due_at)
-    SELECT p.id, p.tenant_id, 'contradiction', clock_timestamp() + ${DUE_IN} FROM payment p
-     WHERE p.id = $1 AND (
-           ($2 = 'accepted' AND $3 IN ('pending', 'succeeded') AND p.state IN ('failed', 'cancelled', 'expired'))
-        OR ($2 IN ('rejected', 'rejected_funds') AND p.state IN ('succeeded', 'returned'))
-        OR ($2 = 'key_mismatch' AND p.state IN ('failed', 'cancelled', 'expired', 'succeeded', 'returned')))
-    ON CONFLICT DO NOTHING`,
-};
-
-/**
- * Opens a case when an answer that came too late contradicts the final state that the payment has
- * meanwhile: it was accepted after all, refused after all, or is somebody else's. Call it before the
- * answer is filed: a crash between the two then loses nothing.
- * @param answer class and status as of the provider port.
- * @returns true when a case was opened. Twice: one case.
- */
-export async function openCaseForLateAnswer(
-  sql: Sql,
-  paymentId: string,
-  answer: { readonly class: string; readonly status: string | null },
-): Promise<boolean> {
-  return (await sql.query(OPEN_LATE, [paymentId, answer.class, answer.status])).rowCount === 1;
-}
-
 export interface EscalateRequest {
   /** The tenant of the caller; null for the worker, which serves all. */
   readonly tenant: string | null;

@@ -1,5 +1,5 @@
-import { openCaseForLateAnswer } from '../payments/review-moves.js';
-import type { Sql } from '../persistence/database.js';
+import { compareLateAnswer } from '../payments/late-answer.js';
+import type { Database } from '../persistence/database.js';
 import { pause } from '../platform/clock.js';
 import { Batcher } from './batcher.js';
 import { recordCreates } from './create.store.js';
@@ -27,7 +27,7 @@ export class OutcomeRecorder {
   private readonly again: Batcher<{ readonly lane: string; readonly id: string }, boolean>;
 
   constructor(
-    private readonly sql: Sql,
+    private readonly sql: Database,
     private readonly lease: WorkerLease,
     private readonly events: SubmissionEvents,
     ladderDivisor: number,
@@ -63,11 +63,22 @@ export class OutcomeRecorder {
     }
   }
 
-  /** An answer that came too late is filed; one that contradicts a final state is for people. */
+  /** An answer that came too late is filed; one that contradicts what the payment became is for people. */
   private async compareLate(outcome: Outcome): Promise<void> {
-    const contradicts = await openCaseForLateAnswer(this.sql, outcome.paymentId, outcome.result);
-    if (contradicts) this.events.contradiction(outcome.paymentId);
-    if (await fileLateAnswer(this.sql, outcome)) this.events.lateAnswer(outcome.paymentId);
+    const { paymentId, generation, result } = outcome;
+    const { class: of, status, providerRef } = result;
+    let isFiled = false;
+    const verdict = await this.sql.transaction((tx) =>
+      compareLateAnswer(
+        tx,
+        { paymentId, generation, class: of, status, providerRef, actor: `worker:${this.lease.id}` },
+        async () => (isFiled = await fileLateAnswer(tx, outcome)),
+      ),
+    );
+    const from = verdict.escalatedFrom;
+    if (from !== null) this.events.moved({ from, to: 'needs_review', cause: 'escalate' });
+    if (verdict.caseOpened) this.events.contradiction(paymentId);
+    if (isFiled) this.events.lateAnswer(paymentId);
   }
 
   /** Closes this payment's attempt as ambiguous if its owner is gone (T13). */
