@@ -1,5 +1,6 @@
 import type { Sql, Statement } from '../persistence/database.js';
-import type { PaymentProvider } from '../providers/payment-provider.js';
+import type { PaymentProvider, ProviderDescriptor } from '../providers/payment-provider.js';
+import { capabilityClass } from '../providers/provider-descriptor.js';
 import { BURST_SECONDS, SHARE_OF_DECLARED_RATE } from './lane-policy.js';
 
 /** The lane of a payment: one per provider and account, since both bound its rate. */
@@ -22,12 +23,22 @@ export interface LaneLimits {
 export function laneLimits(provider: Pick<PaymentProvider, 'name' | 'capabilities'>): LaneLimits {
   const ratePerSecond = /^simulated(_|$)/.test(provider.name)
     ? SIMULATED_RATE_PER_SECOND
-    : provider.capabilities().ratePerSecond * SHARE_OF_DECLARED_RATE;
+    : declaredRate(provider.capabilities()) * SHARE_OF_DECLARED_RATE;
   return {
     ratePerSecond,
     burst: Math.max(1, ratePerSecond * BURST_SECONDS),
     callsInFlight: CALLS_IN_FLIGHT,
   };
+}
+
+/**
+ * Payments a second that the declared limits bear. The calls of one payment go to different endpoints,
+ * so each endpoint's limit holds for it whole; the account's limit is shared by its calls: create and
+ * commit in two phases, the look before the send where there is no key.
+ */
+function declaredRate(descriptor: ProviderDescriptor): number {
+  const calls = descriptor.phases === 2 || capabilityClass(descriptor) === 'C' ? 2 : 1;
+  return Math.min(descriptor.ratePerSecond, descriptor.accountRatePerSecond / calls);
 }
 
 const ENSURE: Statement = {
