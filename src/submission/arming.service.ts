@@ -96,6 +96,7 @@ export class ArmingService {
   private prepare(instruction: Instruction): Prepared | string {
     const provider = this.providers.get(instruction.provider);
     if (!provider) return 'provider_unknown';
+    if (provider.account !== instruction.lane_account) return 'other_account';
     let destination: string;
     try {
       destination = this.cipher.openDestination(instruction);

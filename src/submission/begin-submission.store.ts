@@ -7,12 +7,13 @@ import { leaseAlive } from './worker-lease.js';
 
 /**
  * T7 for a batch: takes lane tokens and moves the due payments, oldest execute_at first, opening
- * generation 1 and its unclaimed attempt 1. Relies on the primary keys of payment and lane.
+ * generation 1 and its unclaimed attempt 1. What was built for another account than the lane's finds the
+ * lane closed. Relies on the primary keys of payment and lane.
  * A LIMIT of NULL would mean no limit: a lane that admits nothing or a lost lease must give 0.
  */
 const BEGIN: Statement = {
   name: 'begin-submission',
-  text: `WITH l AS (${laneTokens('$1', leaseAlive('$2'))}),
+  text: `WITH l AS (${laneTokens('$1', `${leaseAlive('$2')} AND l.account = $13`)}),
 x AS (
   SELECT * FROM unnest($4::text[], $5::text[], $6::bytea[], $7::text[], $8::bytea[])
     AS x (id, provider_key, parameters, parameters_key_id, parameters_sha256)),
@@ -57,11 +58,11 @@ export interface Prepared {
 /** Why a statement that wanted tokens found no lane. */
 const STANDING: Statement = {
   name: 'lane-standing',
-  text: `SELECT l.paused OR NOT ${leaseAlive('$2')} AS closed, ${laneWaitMs('l')} AS wait_ms FROM lane l WHERE l.lane = $1`,
+  text: `SELECT l.paused OR l.account <> $3 OR NOT ${leaseAlive('$2')} AS closed, ${laneWaitMs('l')} AS wait_ms FROM lane l WHERE l.lane = $1`,
 };
 
 export type BeginResult =
-  /** The lane is paused, or this worker's lease is over: nothing was tried. */
+  /** The lane is paused or of another account, or this worker's lease is over: nothing was tried. */
   | { readonly kind: 'closed' }
   /**
    * The provider has had enough or its breaker is open; nothing was tried. 0 ms: a probe may go, or is
@@ -112,7 +113,8 @@ export async function beginSubmissions(
   ]);
   const row = rows[0];
   if (row) return { kind: 'open', moved: new Set(row.ids), available: row.available, rate: row.rate };
-  const standing = await sql.query<{ closed: boolean; wait_ms: number }>(STANDING, [lane, worker]);
+  const values = [lane, worker, common.account];
+  const standing = await sql.query<{ closed: boolean; wait_ms: number }>(STANDING, values);
   const found = standing.rows[0];
   return found === undefined || found.closed
     ? { kind: 'closed' }

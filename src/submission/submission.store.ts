@@ -64,6 +64,8 @@ export interface Instruction {
   readonly provider: string;
   readonly lane: string;
   readonly lane_cap: number;
+  /** The account that the payment was accepted for. */
+  readonly lane_account: string;
   readonly state: PaymentState;
   readonly version: number;
   readonly due_at_ms: number;
@@ -80,7 +82,7 @@ export interface Instruction {
 
 const INSTRUCTION: Statement = {
   name: 'payment-instruction',
-  text: `SELECT p.id, p.tenant_id, p.provider, p.lane, l.cap AS lane_cap, p.state, p.version,
+  text: `SELECT p.id, p.tenant_id, p.provider, p.lane, l.cap AS lane_cap, l.account AS lane_account, p.state, p.version,
     (extract(epoch FROM p.execute_at) * 1000)::double precision AS due_at_ms,
     (extract(epoch FROM p.execute_at - clock_timestamp()) * 1000)::double precision AS due_in_ms,
     p.amount, p.currency, p.destination, p.destination_key_id, p.destination_digest, p.digest_key_id,

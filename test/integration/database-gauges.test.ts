@@ -23,7 +23,7 @@ async function valueOf(series: string): Promise<number> {
 describe('the gauges that Postgres knows', () => {
   it('count open payments by state, the oldest due one and the outbox', async () => {
     const tenant = await seedTenant(db.database);
-    const lane = await seedLane(db.database);
+    const lane = await seedLane(db.database, { provider: 'simulated' });
     const later = await databaseTime(db.database, 3_600);
     await insertScheduled(db.database, { tenant, lane });
     await insertScheduled(db.database, { tenant, lane, executeAt: later });

@@ -133,7 +133,7 @@ describe('the breaker of a lane', () => {
     const calls = await rig.call(lane, 40);
     const pool = rig.db.connect('recorders', 10);
     const groups = Array.from({ length: 10 }, (_, n) => calls.slice(4 * n, 4 * n + 4));
-    const account = { provider: 'simulated', account: lane };
+    const account = { provider: lane, account: 'default' };
     const recorded = await Promise.all([
       ...groups.map((group) => rig.end(group, resultOf('ambiguous'), pool)),
       pauseLanes(pool, account, { reason: 'test', by: 'test' }).then(() =>

@@ -77,7 +77,7 @@ describe('GET /v1/lanes', () => {
     await rig.due(name, 2, { executeAt: await databaseTime(rig.db.database, 3_600) });
     const { body } = await operator.get('/v1/lanes');
     const lanes = (body as { data: Record<string, string | number>[] }).data;
-    const lane = lanes.find((each) => each['account'] === name);
+    const lane = lanes.find((each) => each['provider'] === name);
     expect(lane).toMatchObject({ backlog: 3, oldest_due_at: INSTANT, backlog_ends_at: INSTANT });
     const [row] = await rig.db.query<{ in_ms: number }>(
       `SELECT (extract(epoch FROM $1::timestamptz - clock_timestamp()) * 1000)::double precision AS in_ms`,

@@ -57,8 +57,9 @@ export async function seedLane(sql: Sql, seed: LaneSeed = {}): Promise<string> {
     },
     [
       lane,
-      seed.provider ?? 'simulated',
-      seed.account ?? lane,
+      // A provider of its own: an account has one lane, and the lane's must be the engine's.
+      seed.provider ?? lane,
+      seed.account ?? 'default',
       seed.rate ?? 1_000,
       burst,
       seed.cap ?? 200,

@@ -42,17 +42,17 @@ const ADAPTER = {
   adapterVersion: '1',
   apiVersion: '1',
   credentialId: 'test',
-  account: 'test',
+  account: 'default' as string,
   baseUrl: 'http://127.0.0.1',
 } as const;
 
 /** What arming makes of a payment, without an adapter: the lane does not care what is sent. */
-export function preparedByHand(payment: Pick<PaymentRow, 'id'>): Prepared {
+export function preparedByHand(payment: Pick<PaymentRow, 'id'>, account = ADAPTER.account): Prepared {
   const sha = randomBytes(32);
   return {
     paymentId: payment.id,
     providerKey: randomUUID(),
-    submission: { ...ADAPTER, parameters: '{}', parametersSha256: sha.toString('hex') },
+    submission: { ...ADAPTER, account, parameters: '{}', parametersSha256: sha.toString('hex') },
     capabilityClass: 'A',
     parameters: randomBytes(16),
     parametersKeyId: 'test',
@@ -94,7 +94,10 @@ export class LaneRig {
     payments: readonly Pick<PaymentRow, 'id'>[],
     sql: Sql = this.db.database,
   ): Promise<BeginResult> {
-    return beginSubmissions(sql, lane, this.worker, 1_000, payments.map(preparedByHand));
+    // A lane of the product is `<provider>/<account>`; those of tests have an engine's account.
+    const account = lane.split('/')[1];
+    const batch = payments.map((payment) => preparedByHand(payment, account));
+    return beginSubmissions(sql, lane, this.worker, 1_000, batch);
   }
 
   /** How many of them were started. */
@@ -161,6 +164,8 @@ export class LaneRig {
   async resent(lane: string, id: string): Promise<boolean> {
     return resendUnknown(this.db.database, lane, this.worker, id, {
       ...ADAPTER,
+      // As the payments of `paymentIn` were sent.
+      account: 'test',
       capabilityClass: 'A',
       readsAreStrong: true,
     });
