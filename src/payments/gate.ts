@@ -2,7 +2,7 @@ import { assert } from '../domain/assert.js';
 import { transition, type Cause, type PaymentState, type TransitionId } from '../domain/payment-state.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import { earlierMayHavePaid } from './earlier-generation.js';
-import { mayBeDecidedByNews } from './review-reasons.js';
+import { mayBeDecidedByNews, sawOtherMoney } from './review-reasons.js';
 
 /**
  * The gate: the only writer of a payment's state. Every move is one guarded statement that updates
@@ -39,10 +39,10 @@ export const GUARDS = Object.freeze({
   /** What came back is recorded, and is no more than what was paid. */
   RETURN_RECORDED: `(SELECT sum(r.amount) <= p.amount AND bool_and(r.currency = p.currency)
      FROM payment_return r WHERE r.payment_id = p.id)`,
-  /** Two people decided on this version, and nobody ever saw other money move. */
+  /** Two people decided on this version, and for a success nobody ever saw other money. */
   RESOLVED_BY_TWO: `EXISTS (SELECT 1 FROM resolution r WHERE ${APPROVED} AND r.outcome = c.to_state)
      AND (c.to_state <> 'succeeded' OR NOT EXISTS (SELECT 1 FROM evidence e WHERE e.payment_id = p.id
-       AND e.status = 'succeeded' AND (e.observed_amount <> p.amount OR e.observed_currency <> p.currency)))`,
+       AND ${sawOtherMoney('e', 'p')}))`,
   /** Two people decided to send again: under the same key while it lives, or under a new one after proof. */
   RESEND_BY_TWO: `clock_timestamp() < p.not_after
      AND NOT EXISTS (SELECT 1 FROM submission_attempt o WHERE o.payment_id = p.id AND o.closed_at IS NULL)

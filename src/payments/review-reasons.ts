@@ -35,3 +35,19 @@ export const mayBeDecidedByNews = (payment: string): string => `NOT EXISTS (SELE
      WHERE other.payment_id = ${payment} AND other.kind IN (${list(KINDS_FOR_PEOPLE_ALONE)}))
    AND NOT EXISTS (SELECT 1 FROM review_case rc
      WHERE rc.payment_id = ${payment} AND rc.closed_at IS NULL AND ${isForPeopleAlone('rc.reason')})`;
+
+/** Kinds of evidence that name other money, or another object, than instructed, with or without amounts. */
+export const OTHER_MONEY_KINDS: readonly string[] = [
+  'found_other',
+  'key_mismatch',
+  'amount_differs',
+  'currency_differs',
+];
+
+/**
+ * SQL: the evidence row shows other money than the payment's. Adapters do not say how a foreign object
+ * stands, so its status decides nothing; what came back may be a part, and what is inert moved nothing.
+ */
+export const sawOtherMoney = (seen: string, payment: string): string => `${seen}.kind <> 'returned'
+       AND ${seen}.status IS DISTINCT FROM 'inert' AND (${seen}.kind IN (${list(OTHER_MONEY_KINDS)})
+         OR ${seen}.observed_amount <> ${payment}.amount OR ${seen}.observed_currency <> ${payment}.currency)`;

@@ -6,6 +6,7 @@
 
 import type { CapabilityClass } from '../providers/provider-descriptor.js';
 import { CALL_DEADLINE_MS, MAX_ATTEMPTS } from '../domain/submission-policy.js';
+import { OTHER_MONEY_KINDS } from '../payments/review-reasons.js';
 
 export const OUTCOMES = ['succeeded', 'failed', 'submitted', 'resend', 'resend_new_generation'] as const;
 export type ResolutionOutcome = (typeof OUTCOMES)[number];
@@ -148,9 +149,11 @@ function isSameMoney(fact: KnownFact, { amount, currency }: ReviewFacts): boolea
   return fact.observed_amount === amount && fact.observed_currency === currency;
 }
 
+/** As the gate's guard of T18 has it. */
 function isOtherMoney(fact: KnownFact, { amount, currency }: ReviewFacts): boolean {
-  if (fact.status !== 'succeeded') return false;
+  if (fact.kind === 'returned' || fact.status === 'inert') return false;
   return (
+    OTHER_MONEY_KINDS.includes(fact.kind) ||
     (fact.observed_amount !== null && fact.observed_amount !== amount) ||
     (fact.observed_currency !== null && fact.observed_currency !== currency)
   );

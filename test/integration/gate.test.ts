@@ -333,18 +333,33 @@ describe('the guard of a move', () => {
     });
   }); // prettier-ignore
 
-  it('T18 refuses a success when other money was seen to move', async () => {
+  it.each([
+    ['another amount succeeded', { ...FOUND, kind: 'found_other', status: 'succeeded', amount: 1_998n }],
+    ['something else was found, however it stands', { source: 'lookup', kind: 'found_other' }],
+    ['the key was somebody else’s', { source: 'answer', kind: 'key_mismatch' }],
+    ['a settlement line names another amount', { source: 'settlement', kind: 'amount_differs' }],
+    ['a settlement line names another currency', { source: 'settlement', kind: 'currency_differs' }],
+    ['an event names another currency', { source: 'webhook', kind: 'told', amount: 1_999n, currency: 'USD' }],
+  ] as const)('T18 refuses a success when %s', async (_what, seen) => {
     const id = await make('needs_review');
-    await addEvidence(db.database, id, {
-      ...FOUND,
-      kind: 'found_other',
-      status: 'succeeded',
-      amount: 1_998n,
-    });
+    await addEvidence(db.database, id, seen);
     const resolutionId = await seedResolution(db.database, id, { outcome: 'succeeded', approvedBy: 'test' });
     expect(
       await move(db.database, requestOf({ rule: 'T18', to: 'succeeded', resolutionId }, id)),
     ).toMatchObject({ kind: 'lost' });
+  });
+
+  it.each([
+    ['a part came back', { source: 'webhook', kind: 'returned', amount: 500n, currency: 'EUR' }],
+    ['an inert object has other money', { ...FOUND, status: 'inert', amount: 1_998n }],
+    ['nothing but silence was heard', { source: 'lookup', kind: 'absent' }],
+  ] as const)('T18 takes a success when %s', async (_what, seen) => {
+    const id = await make('needs_review');
+    await addEvidence(db.database, id, seen);
+    const resolutionId = await seedResolution(db.database, id, { outcome: 'succeeded', approvedBy: 'test' });
+    expect(
+      await move(db.database, requestOf({ rule: 'T18', to: 'succeeded', resolutionId }, id)),
+    ).toMatchObject({ kind: 'moved' });
   });
 
   it('T19 refuses a key whose life is over and a generation without proof', async () => {

@@ -1,6 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { PaymentRow } from '../../src/payments/payment.store.js';
+import { NewGenerations } from '../../src/review/new-generation.js';
+import { Resolutions } from '../../src/review/resolution.service.js';
 import { ReviewLookups, takeReviewLookups } from '../../src/submission/review-lookups.js';
+import { testCipher } from '../support/builders.js';
 import { ask, EngineRig, live, type TestEngine } from '../support/engine.js';
 import { addEvidence, paymentIn } from '../support/payment-states.js';
 import { until } from '../support/until.js';
@@ -83,6 +86,32 @@ describe('a payment in review', () => {
     // Once contradicted, a later plain hit does not decide either: people do.
     expect(await one.engine.reviewLookup(payment.id)).toBe('filed');
     expect(await rig.state(payment.id)).toBe('needs_review');
+    // And they cannot call it the success of what was instructed.
+    const [head] = await rig.db.query<{ version: number }>(`SELECT version FROM payment WHERE id = $1`, [
+      payment.id,
+    ]);
+    const resolutions = new Resolutions(
+      rig.db.database,
+      { nudge: () => undefined },
+      new NewGenerations({ get: () => one.provider }, testCipher),
+    );
+    const proposed = resolutions.propose(
+      { tenantId: rig.tenant, actor: 'person:ada', hasSecondFactor: true },
+      {
+        paymentId: payment.id,
+        version: head?.version ?? 0,
+        proposal: {
+          outcome: 'succeeded',
+          reasonCode: 'provider_confirmed',
+          evidenceIds: [],
+          proof: { kind: 'provider_statement', statement: 'Mail of the provider.' },
+        },
+      },
+    );
+    await expect(proposed).rejects.toMatchObject({
+      code: 'resolution_not_allowed',
+      extra: { reason: 'other_money_seen' },
+    });
   });
 
   it('after several were found is not settled by a lookup that shows one', async () => {

@@ -125,3 +125,28 @@ describe('another key', () => {
     expect(next({ generation: null })).toBe('key_unusable');
   });
 });
+
+describe('a success', () => {
+  const proof = { kind: 'provider_statement', statement: 'mail' } as const;
+  const succeeded = (seen: Partial<KnownFact>) =>
+    judge({ outcome: 'succeeded', proof }, facts({ evidence: [fact(1n, seen)] }));
+
+  it.each([
+    ['found_other without a status', { kind: 'found_other' }],
+    ['somebody else’s key', { source: 'answer', kind: 'key_mismatch' }],
+    ['another amount in a settlement file', { source: 'settlement', kind: 'amount_differs' }],
+    ['another currency in a settlement file', { source: 'settlement', kind: 'currency_differs' }],
+    ['another amount, however it stands', { observed_amount: 1n, observed_currency: 'EUR' }],
+    ['another currency', { observed_amount: 1_999n, observed_currency: 'USD' }],
+  ])('is refused over %s', (_what, seen) => {
+    expect(succeeded(seen)).toBe('other_money_seen');
+  });
+
+  it.each([
+    ['the same money', { observed_amount: 1_999n, observed_currency: 'EUR' }],
+    ['a part that came back', { kind: 'returned', observed_amount: 1n, observed_currency: 'EUR' }],
+    ['an inert object', { status: 'inert', observed_amount: 1n, observed_currency: 'EUR' }],
+  ])('may be decided over %s', (_what, seen) => {
+    expect(succeeded(seen)).toBeNull();
+  });
+});
