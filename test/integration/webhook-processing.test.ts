@@ -13,6 +13,7 @@ import {
   payoutId,
   WebhookRig,
   type EventSeed,
+  type InboxRow,
 } from '../support/webhook-rig.js';
 
 let rig: WebhookRig;
@@ -462,6 +463,27 @@ describe('an event of money that came back', () => {
     await rig.makeDue();
     await rig.untilProcessed([event]);
     expect([await rig.state(id), await rig.rules(id)]).toEqual(['returned', ['T17', 'T21']]);
+  });
+
+  it('before its success is kept for as long as the payment is open, and recorded after people decide', async () => {
+    const id = await rig.payment('needs_review');
+    rig.a.ledger.set(id, { kind: 'cannot_tell', code: 'http_5xx' });
+    const event = await toldUntil(id, 'undecided', { returned: { ...returned, id: 'ret_kept0001' } });
+    await rig.db.query(
+      `UPDATE webhook_inbox SET received_at = received_at - interval '16 minutes' WHERE event_id = $1`,
+      [event],
+    );
+    const { tries = 0 } = (await rig.row(event)) ?? {};
+    await rig.makeDue();
+    const isTried = (row: InboxRow | undefined) => (row?.tries ?? 0) > tries && row?.result !== null;
+    await until('another try', () => rig.row(event), isTried);
+    await until('its end, or not', () => rig.db.query(
+      `SELECT 1 FROM webhook_inbox WHERE event_id = $1 AND taken_until IS NULL`, [event]), (r) => r.length === 1); // prettier-ignore
+    expect(await rig.row(event)).toMatchObject({ processed: false, result: 'undecided' });
+    await step(rig.db.database, id, { rule: 'T18', to: 'succeeded' });
+    await rig.makeDue();
+    await rig.untilProcessed([event]);
+    expect([await rig.state(id), (await rig.row(event))?.result]).toEqual(['returned', 'moved']);
   });
 
   it('of more than was paid, or in another currency, is a contradiction', async () => {

@@ -119,7 +119,7 @@ export class ProcessEvent {
       // some call failed after a success is the return itself, not a word about the payment.
       const isFailed = event.result?.status === 'failed';
       await this.news(provider, row, target, isFailed ? { ...event, result: null } : event);
-      return UNDECIDED;
+      return UNDECIDED_KEPT;
     }
     // An object of two phases that was not released is no payment, and one of ours that was given up
     // for another moves nothing either.
