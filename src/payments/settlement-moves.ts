@@ -27,15 +27,21 @@ const LOCK: Statement = {
   text: `SELECT p.state FROM payment p WHERE p.id = $1 FOR NO KEY UPDATE`,
 };
 
-/** The guard on money, in the database: provider, amount, currency and newest generation are the instruction's. */
-const IS_EQUAL: Statement = {
-  name: 'settlement-is-equal',
-  text: `SELECT 1 FROM payment p
-     JOIN submission s ON s.payment_id = p.id
-      AND s.generation = (SELECT max(g.generation) FROM submission g WHERE g.payment_id = p.id)
-    WHERE p.id = $1 AND p.provider = $2 AND p.amount = $3 AND p.currency = $4
-      AND (s.generation = $5 OR ($5::smallint IS NULL AND p.provider_ref = $6))
-      AND (p.provider_ref IS NULL OR $6::text IS NULL OR p.provider_ref = $6)`,
+/**
+ * The guard on money, in the database: provider, amount, currency, newest generation and object are
+ * the payment's. Null: they are; else in which they differ.
+ */
+const DIFFERENCE: Statement = {
+  name: 'settlement-difference',
+  text: `SELECT CASE WHEN s.generation IS NULL THEN 'never_sent'
+      WHEN p.provider <> $2 THEN 'other_provider'
+      WHEN p.amount <> $3 OR p.currency <> $4 THEN 'other_money'
+      WHEN s.generation <> $5 THEN 'other_generation'
+      WHEN p.provider_ref <> $6 OR ($5::smallint IS NULL AND p.provider_ref IS DISTINCT FROM $6) THEN 'other_object'
+      END AS difference
+    FROM payment p LEFT JOIN submission s ON s.payment_id = p.id
+     AND s.generation = (SELECT max(g.generation) FROM submission g WHERE g.payment_id = p.id)
+    WHERE p.id = $1`,
 };
 
 const FILE: Statement = {
@@ -67,18 +73,19 @@ export type SettledBy =
   | { readonly kind: 'settled'; readonly from: 'unknown' | 'submitted' | 'needs_review' }
   /** In review for a reason that only people close: the line is evidence for them, and moves nothing. */
   | { readonly kind: 'with_people' }
-  /** It has succeeded already: the line agrees. */
+  /** It has succeeded already, by this object: the line agrees. */
   | { readonly kind: 'agrees' }
   /** A call is under way or being closed: come back with the line later. */
   | { readonly kind: 'too_early' }
-  /** The state found, or a money field, does not allow it: it is a contradiction now. */
-  | { readonly kind: 'contradicts' };
+  /** The state found, or what the line names, does not allow it: it is a contradiction now. A code. */
+  | { readonly kind: 'contradicts'; readonly reason: string };
 
 const ACTOR = 'settlement';
 
 /**
  * The provider booked the payment: `unknown` (T14), `submitted` (T17) and `needs_review` (T20) become
- * `succeeded` when every money field is equal, which the database compares under the row's lock.
+ * `succeeded` when every money field is equal, which the database compares under the row's lock. One
+ * that has succeeded since the line was judged is compared, too: by another object it is paid twice.
  * Files the line as evidence and wakes the workflow. Twice: the second `agrees`.
  * @throws faults of storage: nothing of it stands, call again.
  */
@@ -88,15 +95,18 @@ export async function settleByLine(tx: Sql, news: SettlementNews): Promise<Settl
     case 'submitting':
       return { kind: 'too_early' };
     case 'succeeded':
-    case 'returned':
-      return { kind: 'agrees' };
+    case 'returned': {
+      const reason = await difference(tx, news);
+      return reason === null ? { kind: 'agrees' } : { kind: 'contradicts', reason };
+    }
     case null:
     case 'scheduled':
     case 'held':
-    case 'failed':
     case 'cancelled':
     case 'expired':
-      return { kind: 'contradicts' };
+      return { kind: 'contradicts', reason: 'never_sent' };
+    case 'failed':
+      return { kind: 'contradicts', reason: 'after_failed' };
     case 'unknown':
     case 'submitted':
     case 'needs_review':
@@ -104,13 +114,10 @@ export async function settleByLine(tx: Sql, news: SettlementNews): Promise<Settl
   }
 }
 
-async function settleOpen(
-  tx: Sql,
-  news: SettlementNews,
-  from: 'unknown' | 'submitted' | 'needs_review',
-): Promise<SettledBy> {
+/** In what the line differs from the payment that it names, as a code; null: in nothing. */
+async function difference(tx: Sql, news: SettlementNews): Promise<string | null> {
   const { paymentId, provider, amountMinor, currency, generation, providerRef } = news;
-  const equal = await tx.query(IS_EQUAL, [
+  const { rows } = await tx.query<{ difference: string | null }>(DIFFERENCE, [
     paymentId,
     provider,
     amountMinor,
@@ -118,7 +125,17 @@ async function settleOpen(
     generation,
     providerRef,
   ]);
-  if (equal.rowCount !== 1) return { kind: 'contradicts' };
+  return rows[0] ? rows[0].difference : 'no_payment';
+}
+
+async function settleOpen(
+  tx: Sql,
+  news: SettlementNews,
+  from: 'unknown' | 'submitted' | 'needs_review',
+): Promise<SettledBy> {
+  const { paymentId, providerRef } = news;
+  const reason = await difference(tx, news);
+  if (reason !== null) return { kind: 'contradicts', reason };
   await fileEvidence(tx, news, 'succeeded');
   const decided = { paymentId, to: 'succeeded', providerRef, actor: ACTOR, nextActionInMs: null } as const;
   const result =

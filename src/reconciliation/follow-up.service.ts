@@ -92,7 +92,7 @@ export class FollowUpService {
         return 'settled';
       case 'contradicts': {
         // The payment ended otherwise between the judgement and now.
-        const open = { ...line, bucket: 'unexpected_at_provider', reason: 'after_failed' };
+        const open = { ...line, bucket: 'unexpected_at_provider', reason: result.reason };
         await rejudgeLine(tx, line, { ...open, followUp: null, paymentId: null });
         await countBuckets(tx, line.provider, new Map([[open.bucket, 1]]));
         return this.contradict(tx, open);

@@ -11,7 +11,7 @@ import { storePortion } from '../../src/reconciliation/store-portion.js';
 import { insertScheduled, seedLane, seedTenant, unique } from '../support/builders.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { findBreaches } from '../support/invariants.js';
-import { bringTo } from '../support/payment-states.js';
+import { bringTo, closeAttempt, step } from '../support/payment-states.js';
 import { until } from '../support/until.js';
 import { importRig, settlementCsv, type ImportRig, type LineSeed } from '../support/settlement-world.js';
 
@@ -128,6 +128,32 @@ describe('a matched line', () => {
     expect(await newsOf(id)).toEqual([]);
   });
 
+  it.each(['succeeded', 'returned'] as const)(
+    'of another object than the one by which the payment is %s since is a possible double',
+    async (state) => {
+      const id = await make('submitting');
+      const [ours, theirs] = [unique('po'), unique('po')];
+      const { followedUp } = await file([{ txn: unique('txn'), paymentId: id, source: theirs }]);
+      expect(followedUp).toMatchObject({ waiting: 1 });
+      await closeAttempt(db.database, id, 'accepted');
+      await step(db.database, id, { rule: 'T9', set: `, provider_ref = '${ours}'` });
+      if (state === 'returned') await step(db.database, id, { rule: 'T21' });
+      expect(await rig.followUps.run()).toMatchObject({ settled: 0, contradicted: 1 });
+      expect([await stateOf(id), await casesOf(id)]).toEqual([state, ['unexpected_at_provider']]);
+      expect(await newsOf(id)).toEqual(['unexpected_at_provider other_object -']);
+    },
+  );
+
+  it('of the object by which the payment has succeeded since agrees', async () => {
+    const id = await make('submitting');
+    const source = unique('po');
+    await file([{ txn: unique('txn'), paymentId: id, source }]);
+    await closeAttempt(db.database, id, 'accepted');
+    await step(db.database, id, { rule: 'T9', set: `, provider_ref = '${source}'` });
+    expect(await rig.followUps.run()).toMatchObject({ settled: 0, contradicted: 0, waiting: 0 });
+    expect(await casesOf(id)).toEqual([]);
+  });
+
   it('waits while a call is under way, and settles by the next run', async () => {
     const id = await make('submitting');
     const { followedUp } = await file([{ txn: unique('txn'), paymentId: id }]);
@@ -206,7 +232,7 @@ describe('a line with other money', () => {
     );
     expect(await rig.followUps.run()).toMatchObject({ settled: 0, contradicted: 1 });
     expect(await stateOf(other)).toBe('needs_review');
-    expect(await newsOf(other)).toEqual(['unexpected_at_provider after_failed -']);
+    expect(await newsOf(other)).toEqual(['unexpected_at_provider other_money -']);
   });
 });
 
