@@ -109,15 +109,17 @@ export async function ownCase(
 
 const CLOSE: Statement = {
   name: 'review-close',
-  text: `UPDATE review_case c SET closed_at = clock_timestamp(), closed_by = $3, close_reason = $4
-      FROM payment p
+  text: `WITH p AS (SELECT id, state FROM payment WHERE id = $2 FOR NO KEY UPDATE)
+    UPDATE review_case c SET closed_at = clock_timestamp(), closed_by = $3, close_reason = $4
+      FROM p
     WHERE p.id = c.payment_id AND p.state <> 'needs_review'
       AND c.payment_id = $2 AND c.tenant_id = $1 AND c.closed_at IS NULL`,
 };
 
 /**
  * Closes the open case of a payment that nobody has to decide about any more: a contradiction that
- * was looked into. @returns false: none is open, or the payment is in review.
+ * was looked into. Holds the payment's row, so that a move into review at the same moment is seen.
+ * @returns false: none is open, or the payment is in review.
  */
 export async function closeCase(
   sql: Sql,

@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCase } from '../../src/payments/review-moves.js';
+import { closeCase } from '../../src/review/review-case.store.js';
 import type { Client } from '../support/api.js';
 import { seedTenant } from '../support/builders.js';
+import { step } from '../support/payment-states.js';
 import { createReviewWorld, propose, type ReviewWorld } from '../support/review-world.js';
+import { until } from '../support/until.js';
 
 let world: ReviewWorld;
 let ada: Client;
@@ -85,6 +88,39 @@ describe('a review', () => {
     await openCase(world.db.database, { paymentId: id, reason: 'contradiction' });
     expect((await ada.get(`/v1/reviews/${id}`)).body).toMatchObject({ closed_at: null });
   }); // prettier-ignore
+});
+
+it('a case is not closed while its payment goes to review: the close waits, and then is refused', async () => {
+  const { db, tenant } = world;
+  const id = await world.make('unknown');
+  await openCase(db.database, { paymentId: id, reason: 'contradiction' });
+  let commit = (): void => undefined;
+  const mayCommit = new Promise<void>((resolve) => (commit = resolve));
+  let moved = (): void => undefined;
+  const hasMoved = new Promise<void>((resolve) => (moved = resolve));
+  const escalating = db.database.transaction(async (tx) => {
+    await step(tx, id, { rule: 'T16' });
+    moved();
+    await mayCommit;
+  });
+  await hasMoved;
+  const of = { tenantId: tenant, paymentId: id, actor: 'person:ada', reason: 'news_was_wrong' };
+  const closing = closeCase(db.database, of);
+  const isOver = closing.then(() => true);
+  await until(
+    'the close waits or is over',
+    async () => {
+      const waiting = await db.query(
+        `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+      );
+      return waiting.length > 0 || (await Promise.race([isOver, Promise.resolve(false)]));
+    },
+    Boolean,
+  );
+  commit();
+  await escalating;
+  expect(await closing).toBe(false);
+  expect((await ada.get(`/v1/reviews/${id}`)).body).toMatchObject({ closed_at: null });
 });
 
 describe('the list of reviews', () => {
