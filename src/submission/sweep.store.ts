@@ -1,5 +1,6 @@
 import { TARGET_COLUMNS, type OutboxRow } from '../outbox/outbox.store.js';
 import { isPassable, mayBeCalled } from '../lanes/lane-admission.js';
+import { earlierMayHavePaid } from '../payments/earlier-generation.js';
 import { GUARDS, moveCtes } from '../payments/gate.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import { leaseAlive } from './worker-lease.js';
@@ -32,8 +33,8 @@ export async function expirePayments(sql: Sql): Promise<readonly ('scheduled' | 
 }
 
 /**
- * Unclaimed attempts that must not be called any more: past the deadline or the key's life, or
- * their lane was closed meanwhile. Nothing was sent under them; a sticky ambiguity makes it T13.
+ * Unclaimed attempts that must not be called any more: past the deadline or the key's life,
+ * their lane was closed meanwhile, or an earlier generation was heard of as paid. Nothing was sent under them; a sticky ambiguity makes it T13.
  */
 const CLOSE_UNCLAIMED: Statement = {
   name: 'sweep-close-unclaimed',
@@ -46,7 +47,8 @@ const CLOSE_UNCLAIMED: Statement = {
     JOIN lane l ON l.lane = p.lane
     JOIN submission s ON s.payment_id = a.payment_id AND s.generation = a.generation
    WHERE a.closed_at IS NULL AND a.owner IS NULL
-     AND (clock_timestamp() > p.not_after OR s.key_valid_until <= clock_timestamp() OR NOT ${mayBeCalled('l', 'a')})
+     AND (clock_timestamp() > p.not_after OR s.key_valid_until <= clock_timestamp() OR NOT ${mayBeCalled('l', 'a')}
+       OR ${earlierMayHavePaid('a.payment_id', 'a.generation')})
    ORDER BY p.id LIMIT 200 FOR NO KEY UPDATE OF p SKIP LOCKED),
 closed AS (
   UPDATE submission_attempt a

@@ -8,6 +8,7 @@ import { NewGenerations } from '../../src/review/new-generation.js';
 import { Resolutions } from '../../src/review/resolution.service.js';
 import { closeAbandoned } from '../../src/submission/outcome.store.js';
 import { giveUpNotSent, retryNotSent } from '../../src/submission/resend.store.js';
+import { closeUnclaimed } from '../../src/submission/sweep.store.js';
 import { claimAttempts } from '../../src/submission/submission.store.js';
 import { ProcessEvent, type EventVerdict } from '../../src/webhooks/incoming/process-event.service.js';
 import { ReceiveWebhook } from '../../src/webhooks/incoming/receive-webhook.service.js';
@@ -212,6 +213,10 @@ describe('a generation that waits, and news that the one before was paid', () =>
     await addEvidence(rig.db.database, payment.id, seen);
     const worker = await seedWorker(rig.db.database);
     expect((await claimAttempts(rig.db.database, [payment.id], worker, 60_000)).size).toBe(0);
+    // Nobody waits for its deadline: the sweep closes it and tells people.
+    expect(await closeUnclaimed(rig.db.database)).toContain(payment.id);
+    await giveUpNotSent(rig.db.database, [payment.id], 'sweep');
+    await expectKeptBack(payment);
   });
 
   it.each([
