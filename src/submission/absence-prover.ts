@@ -1,5 +1,5 @@
 import { CALL_DEADLINE_MS, CLASS_RULES } from '../domain/submission-policy.js';
-import type { Sql } from '../persistence/database.js';
+import type { Database } from '../persistence/database.js';
 import type { PaymentProvider, ProviderDescriptor } from '../providers/payment-provider.js';
 import {
   fileControl,
@@ -24,7 +24,7 @@ const SCAN_DEADLINE_MS = 8_000;
  */
 export class AbsenceProver {
   constructor(
-    private readonly sql: Sql,
+    private readonly sql: Database,
     private readonly lease: WorkerLease,
     private readonly lookups: ProviderLookup,
     private readonly events: SubmissionEvents,

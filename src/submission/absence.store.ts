@@ -1,6 +1,6 @@
 import { ABSENCE_SPACING_MS, MAX_ATTEMPTS } from '../domain/submission-policy.js';
 import { moveCtes, stateIs } from '../payments/gate.js';
-import type { Sql, Statement } from '../persistence/database.js';
+import type { Database, Sql, Statement } from '../persistence/database.js';
 import type { LookupPath, ProviderTarget } from '../providers/payment-provider.js';
 import type { OpenOutcome } from './inquiry.store.js';
 import { ABSENCE_PROVEN } from './outcome.store.js';
@@ -87,10 +87,32 @@ export interface ProofTerms {
 export const spacingMs = (ladderDivisor: number): number => ABSENCE_SPACING_MS / ladderDivisor;
 
 /**
- * Fails an unknown payment if its absence is proven, and files that as evidence in the same commit.
- * @returns true when it failed. Twice: the second call finds `failed`: false.
+ * Held by a statement of its own: one that read the evidence and then took the row would not see what
+ * was filed under the row's lock in between. Who holds the row now may be filing just that.
  */
-export async function proveAbsence(
+const HOLD: Statement = {
+  name: 'prove-absence-hold',
+  text: `SELECT 1 FROM payment WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED`,
+};
+
+/**
+ * Fails an unknown payment if its absence is proven, and files that as evidence in the same commit.
+ * @returns true when it failed; false also while somebody else holds the payment. Twice: the second
+ * call finds `failed`: false.
+ */
+export function proveAbsence(
+  database: Database,
+  payment: Pick<OpenOutcome, 'id' | 'version'>,
+  actor: string,
+  terms: ProofTerms,
+): Promise<boolean> {
+  return database.transaction(async (tx) => {
+    if ((await tx.query(HOLD, [payment.id])).rowCount === 0) return false;
+    return failIfProven(tx, payment, actor, terms);
+  });
+}
+
+async function failIfProven(
   sql: Sql,
   payment: Pick<OpenOutcome, 'id' | 'version'>,
   actor: string,

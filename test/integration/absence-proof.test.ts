@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { compareLateAnswer } from '../../src/payments/late-answer.js';
 import { findKnownPayment, proveAbsence, type ProofTerms } from '../../src/submission/absence.store.js';
 import { ask, EngineRig, live, pair, type EngineOptions } from '../support/engine.js';
-import { addEvidence, openAttempt, paymentIn } from '../support/payment-states.js';
+import { addEvidence, openAttempt, paymentIn, run } from '../support/payment-states.js';
 import { startSimulator, type FaultInput } from '../support/simulator.js';
+import { until } from '../support/until.js';
 
 /** The only silence that fails a payment: every condition broken alone, then whole lives. */
 
@@ -82,6 +84,44 @@ async function expectUnproven(id: string, terms: Partial<ProofTerms> = {}): Prom
 }
 
 describe('the absence proof (T14)', () => {
+  it('holds the payment before it reads: a late answer waits for it, and then has a case', async () => {
+    const id = await silent();
+    const database = rig.tapped('prover', 2);
+    let comparing: Promise<unknown> = Promise.resolve();
+    database.tap('prove-absence', async (proves) => {
+      comparing = rig.db.database.transaction((tx) =>
+        compareLateAnswer(
+          tx,
+          {
+            paymentId: id,
+            generation: 1,
+            class: 'accepted',
+            status: 'succeeded',
+            providerRef: null,
+            actor: 'test',
+          },
+          () => Promise.resolve(),
+        ),
+      );
+      const waiting = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+      await until('the late answer waits', () => rig.db.query(waiting), (rows) => rows.length > 0); // prettier-ignore
+      return proves();
+    });
+    const [row] = await rig.db.query<{ version: number }>(`SELECT version FROM payment WHERE id = $1`, [id]);
+    expect(await proveAbsence(database, { id, version: row?.version ?? 0 }, 'worker:test', TERMS)).toBe(true);
+    expect(await comparing).toMatchObject({ caseOpened: true });
+    expect([await rig.state(id), await rig.openCases(id)]).toEqual(['failed', ['contradiction']]);
+  });
+
+  it('proves nothing while somebody else holds the payment', async () => {
+    const id = await silent();
+    await rig.db.database.transaction(async (tx) => {
+      await run(tx, `SELECT 1 FROM payment WHERE id = $1 FOR NO KEY UPDATE`, [id]);
+      expect(await prove(id)).toBe(false);
+    });
+    expect(await prove(id)).toBe(true);
+  });
+
   it('fails the payment when every condition holds, and files itself as evidence (UO-02)', async () => {
     const id = await silent();
     expect(await prove(id)).toBe(true);
