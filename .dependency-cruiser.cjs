@@ -118,7 +118,7 @@ const FOLDERS = [
       DOMAIN,
       PERSISTENCE,
       PROVIDER_PORT,
-      '^src/payments/(gate|payment[.]store|review-moves)[.]ts$',
+      '^src/payments/(earlier-generation|gate|late-answer|payment[.]store|review-moves)[.]ts$',
       '^src/(lanes|outbox|audit|encryption)/',
       PLATFORM,
       CONFIG,
