@@ -76,6 +76,11 @@ export class PaymentRows {
     );
   }
 
+  /** Attempts that ended with this class. */
+  async attemptsOf(resultClass: string): Promise<number> {
+    return this.#count('SELECT count(*) FROM submission_attempt WHERE result_class = $1', [resultClass]);
+  }
+
   async outboxCount(): Promise<number> {
     return this.#count('SELECT count(*) FROM outbox', []);
   }

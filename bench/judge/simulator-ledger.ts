@@ -42,12 +42,18 @@ export class SimulatorLedger {
     });
   }
 
-  /** Lookups that arrived so far. */
-  async lookups(): Promise<number> {
+  /** Answers every submission with 429 and this Retry-After; nothing is executed. */
+  async throttle(retryAfterS: number): Promise<void> {
+    const busy = { kind: 'http_429', retryAfter: retryAfterS, times: 'always' };
+    await this.#call('POST', '/plan', { scripts: [{ reference: '*', submit: [busy] }] });
+  }
+
+  /** Requests of one kind that arrived so far; a restart counts anew. */
+  async requests(operation: 'submit' | 'lookup'): Promise<number> {
     const { requests } = (await this.#call('GET', '/requests')) as {
       requests: { operation: string | null }[];
     };
-    return requests.filter((request) => request.operation === 'lookup').length;
+    return requests.filter((request) => request.operation === operation).length;
   }
 
   /** How many payments were paid so far. */

@@ -3,6 +3,7 @@ import { burst } from './burst.scenario.js';
 import { creates } from './creates.scenario.js';
 import { lane } from './lane.scenario.js';
 import { memory } from './memory.scenario.js';
+import { providerAway } from './provider-away.scenario.js';
 import type { ScenarioName } from './scenario-names.js';
 import { settlement } from './settlement.scenario.js';
 import { steady } from './steady.scenario.js';
@@ -16,6 +17,7 @@ const SCENARIOS: Readonly<Record<ScenarioName, Scenario>> = {
   creates,
   memory,
   lane,
+  'provider-away': providerAway,
   unknown,
   settlement,
 };

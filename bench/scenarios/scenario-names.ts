@@ -6,6 +6,7 @@ export const SCENARIO_NAMES = [
   'creates',
   'memory',
   'lane',
+  'provider-away',
   'unknown',
   'settlement',
 ] as const;

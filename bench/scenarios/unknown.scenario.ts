@@ -46,9 +46,9 @@ async function measureUnknown(world: World, count: number): Promise<Measured> {
   const isHeld = await waitUntil(areUnknown, waiting);
   const unknownAt = Date.now();
   const from = load.mark();
-  const lookupsBefore = await ledger.lookups();
+  const lookupsBefore = await ledger.requests('lookup');
   await pauseFor(WATCH_S * 1_000, signal);
-  const lookups = (await ledger.lookups()) - lookupsBefore;
+  const lookups = (await ledger.requests('lookup')) - lookupsBefore;
   const held = load.memory(true);
   const to = load.mark();
   const share = load.between(from, to);
