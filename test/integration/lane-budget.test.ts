@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { laneLimits } from '../../src/lanes/lane.store.js';
-import type { ProviderDescriptor } from '../../src/providers/payment-provider.js';
+import { describeSimulated } from '../../src/providers/simulated/simulated.descriptor.js';
 import { ArmedEntry } from '../../src/submission/armed-payments.js';
 import { DueGate, type GateAnswer } from '../../src/submission/due-gate.js';
 import { LaneRig, preparedByHand } from '../support/lane-rig.js';
@@ -144,7 +144,7 @@ describe('the budget of a lane', () => {
     (declared) => {
       const limits = laneLimits({
         name: 'stripe',
-        capabilities: () => ({ ratePerSecond: declared }) as ProviderDescriptor,
+        capabilities: () => ({ ...describeSimulated({ profile: 'A' }), ratePerSecond: declared }),
       });
       expect(Math.floor(limits.ratePerSecond + limits.burst + 1e-9)).toBeLessThanOrEqual(declared);
     },
