@@ -13,7 +13,3 @@ export const INVARIANTS: readonly Invariant[] = [
   ...QUEUE_INVARIANTS,
   ...SETTLEMENT_INVARIANTS,
 ].sort((a, b) => a.id - b.id);
-
-/** Invariants that nothing stored can show yet, with what is missing. Reports list them, never as holding. */
-export const NOT_CHECKED: readonly { readonly id: number; readonly title: string; readonly needs: string }[] =
-  [];

@@ -33,7 +33,7 @@ describe('outages', () => {
   });
 
   it("Temporal's data deleted with 200 scheduled: every one gets a new workflow and is paid once", async () => {
-    const due = rig.secondAfter(30_000);
+    const due = rig.secondAfter(22_000);
     const ids = await rig.scheduleMany(200, due);
     const gone = ids.slice(0, 10);
     await rig.until('all were started', async () => {
@@ -82,7 +82,7 @@ describe('outages', () => {
   });
 
   it('every process killed at once in the middle of 200 due, then all started again: each is paid once', async () => {
-    const due = rig.secondAfter(15_000);
+    const due = rig.secondAfter(12_000);
     const ids = await rig.scheduleMany(200, due);
     await rig.at(due, 60);
     const names = ['worker', 'api', 'simulator', 'temporal', 'postgres'];

@@ -21,7 +21,7 @@ it.each([
   'a rolling restart under load, %s: nothing is lost, and nobody is paid late by a drain (DC-04)',
   async (_, order) => {
     const first = rig.secondAfter(12_000);
-    const ids = await spread(first, 30);
+    const ids = await spread(first, 20);
     await rig.at(first, 500);
     for (const name of order) await rig.stack.restart(name);
     await rig.untilFinal(ids, first);

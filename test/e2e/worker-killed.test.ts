@@ -9,7 +9,7 @@ describe('a worker that dies or freezes at the due second', () => {
   afterAll(() => rig.stop());
 
   it('500 due at one instant, killed 50 ms after it and started again: each is final and paid once (CR-01)', async () => {
-    const due = rig.secondAfter(25_000);
+    const due = rig.secondAfter(20_000);
     const ids = await rig.scheduleMany(500, due);
     await rig.at(due, 50);
     await rig.stack.kill('worker');
@@ -21,7 +21,7 @@ describe('a worker that dies or freezes at the due second', () => {
   });
 
   it('300 due while it is frozen for 12 s: each is paid once, and what it claimed before is not sent twice', async () => {
-    const due = rig.secondAfter(18_000);
+    const due = rig.secondAfter(14_000);
     const ids = await rig.scheduleMany(300, due);
     await rig.at(due, 20);
     rig.stack.freeze('worker');
@@ -41,7 +41,7 @@ describe('two workers', () => {
   afterAll(() => rig.stop());
 
   it('one is frozen past its lease while the other goes on: one charge each, its late answers are filed, not applied', async () => {
-    const due = rig.secondAfter(18_000);
+    const due = rig.secondAfter(14_000);
     const ids = await rig.scheduleMany(200, due);
     // The provider answers slowly, so that calls are in flight when the worker freezes.
     await rig.provider.plan({

@@ -10,9 +10,12 @@ import { armedFor, EngineRig, live, type LifeEnd, type TestEngine } from '../sup
 import {
   CRASHES,
   FAULTS,
+  LOOKUP_FAULTS,
+  LOST,
   nameOf,
   PROFILES,
   rightEnds,
+  rightEndsOfLookups,
   type Crash,
   type Letter,
   type Profile,
@@ -95,9 +98,17 @@ async function runCell(cell: Cell): Promise<Outcome> {
   await rig.simulator.plan({ scripts: [{ reference: payment.id, [cell.operation]: [cell.fault] }] });
   await die(on, payment, cell);
   const end = await live(on, payment);
+  return { cell, ...(await judge(payment, end, rightEnds(cell.profile, cell.group, cell.crash))) };
+}
+
+/** What is wrong with the end of a payment, by the ledger first. */
+async function judge(
+  payment: PaymentRow,
+  end: LifeEnd,
+  right: readonly Letter[],
+): Promise<Omit<Outcome, 'cell'>> {
   const letter = LETTERS[end];
   const charges = (await rig.simulator.effects(payment.id)).count;
-  const right = rightEnds(cell.profile, cell.group, cell.crash);
   const complaints: string[] = [];
   if (!letter) complaints.push(`ended ${end}`);
   else if (!right.includes(letter)) complaints.push(`ended ${letter}, right is ${right.join(' or ')}`);
@@ -106,7 +117,7 @@ async function runCell(cell: Cell): Promise<Outcome> {
   if (letter === 'F' && charges !== 0) complaints.push('failed, and was paid');
   if (!(await isExplained(payment))) complaints.push('nothing says why');
   if (letter === 'R' && (await rig.openCases(payment.id)).length !== 1) complaints.push('no case');
-  return { cell, letter: letter ?? 'R', charges, complaints };
+  return { letter: letter ?? 'R', charges, complaints };
 }
 
 /** Evidence says how it ended, or the attempts do: one that nobody heard of is closed as abandoned. */
@@ -205,6 +216,31 @@ function tableOf(title: string, outcomes: readonly Outcome[]): string {
 const cellsOf = (profile: Profile, operation: Cell['operation']): readonly Cell[] =>
   FAULTS.flatMap(([fault, group]) => CRASHES.map((crash) => ({ profile, operation, fault, group, crash })));
 
+/** An unknown outcome whose lookups go wrong. @returns one line of the table, and what is wrong in it. */
+async function runLookups(
+  profile: Profile,
+  fault: FaultInput,
+): Promise<{ readonly line: string; readonly wrong: readonly string[] }> {
+  const on = engineOf(profile);
+  const operation = profile === 'T' ? 'commit' : 'submit';
+  const wrong: string[] = [];
+  let line = `  ${nameOf(fault).padEnd(28)}`;
+  for (const lost of LOST) {
+    // Two hits pause the lane until a person looks.
+    const lane = await rig.addLane({});
+    if (profile === 'C') expect(await live(on, await rig.pay({ lane }))).toBe('succeeded');
+    const payment = await rig.pay({ lane });
+    // Class C looks before it sends, too: the first answer is an honest one.
+    const lookup = profile === 'C' ? ['none', fault] : [fault];
+    await rig.simulator.plan({ scripts: [{ reference: payment.id, [operation]: [lost], lookup }] });
+    const end = await live(on, payment);
+    const { letter, charges, complaints } = await judge(payment, end, rightEndsOfLookups(profile, lost));
+    line += `${letter}${charges}${complaints.length > 0 ? '!' : ''}`.padEnd(14);
+    wrong.push(...complaints.map((complaint) => `${nameOf(fault)} after ${lost}: ${complaint}`));
+  }
+  return { line, wrong };
+}
+
 const MATRICES: readonly (readonly [string, Profile, Cell['operation']])[] = [
   ['class A', 'A', 'submit'],
   ['class B', 'B', 'submit'],
@@ -224,6 +260,20 @@ describe('the fault matrix', () => {
         .filter((o) => o.complaints.length > 0)
         .map((o) => `${nameOf(o.cell.fault)} / ${o.cell.crash}: ${o.complaints.join('; ')}`);
       expect(wrong).toEqual([]);
+      expect(await rig.breaches()).toEqual([]);
+    },
+    240_000,
+  );
+
+  it.each(['A', 'C', 'T'] as const)(
+    'class %s: a lookup that lies or fails once leads to no second payment and to no wrong end (UO-03)',
+    async (profile) => {
+      const rows = await Promise.all(LOOKUP_FAULTS.map((fault) => runLookups(profile, fault)));
+      const head = `  ${''.padEnd(28)}${LOST.map((lost) => lost.padEnd(14)).join('')}`;
+      process.stdout.write(
+        [`\nclass ${profile}, faults of lookups`, head, ...rows.map((row) => row.line), ''].join('\n'),
+      );
+      expect(rows.flatMap((row) => row.wrong)).toEqual([]);
       expect(await rig.breaches()).toEqual([]);
     },
     240_000,

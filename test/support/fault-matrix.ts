@@ -60,10 +60,50 @@ export const FAULTS: readonly (readonly [FaultInput, Group])[] = [
   [{ kind: 'pending_then_final', lookups: 1, final: 'failed' }, 'open'],
 ];
 
+/** The outcome is unknown, and the provider lies or fails when it is asked: once, then it is honest. */
+export const LOOKUP_FAULTS: readonly FaultInput[] = [
+  'none',
+  'lookup_absent',
+  { kind: 'lookup_absent', times: 2 },
+  'lookup_500',
+  { kind: 'lookup_lag', afterMs: 60_000 },
+  'lookup_stale',
+  'lookup_lost_rows',
+  'lookup_two_hits',
+  'reset_before',
+  'http_502_html_before',
+  'http_404_json_before',
+  'empty_200_before',
+  'broken_json_after',
+  'truncate_after',
+  'unknown_status_after',
+  'other_amount_after',
+  'other_currency_after',
+  'other_destination_after',
+  'other_object_after',
+  'http_429',
+  'http_401',
+  'redirect_307',
+];
+
+/** The answer that the lookups follow was lost: after the call was executed, or before. */
+export const LOST = ['reset_after', 'reset_before'] as const;
+
+/** A payment that was executed never fails, one that was not never succeeds without being sent again. */
+export function rightEndsOfLookups(profile: Profile, lost: (typeof LOST)[number]): readonly Letter[] {
+  if (lost === 'reset_after') return ['S', 'R'];
+  return profile === 'C' ? ['F', 'R'] : ['S', 'R'];
+}
+
 export const nameOf = (fault: FaultInput): string =>
   typeof fault === 'string'
     ? fault
-    : [fault.kind, ...(fault['stored'] ? ['stored'] : []), ...(fault['final'] ? ['failed'] : [])].join(' ');
+    : [
+        fault.kind,
+        ...(fault['stored'] ? ['stored'] : []),
+        ...(fault['final'] ? ['failed'] : []),
+        ...(fault['times'] === undefined ? [] : ['twice']),
+      ].join(' ');
 
 export type Letter = 'S' | 'F' | 'R';
 
