@@ -36,24 +36,24 @@ async function measureAway(
   count: number,
   { throttledS, awayS }: { readonly throttledS: number; readonly awayS: number },
 ): Promise<Measured> {
-  const { ledger, rows, stack, signal, say } = world;
+  const { ledger, rows, stack, signal } = world;
   const from = world.load.mark();
   const dueAt = dueAfterSetUp(world, count);
   const setUp = await setUpPayments(world, count, dueAt);
   await ledger.throttle(RETRY_AFTER_S);
   const requestsBefore = await ledger.requests('submit');
   await waitForInstant(dueAt, signal);
-  say(`the provider throttles for ${throttledS} s`);
+  world.say(`the provider throttles for ${throttledS} s`);
   await pauseFor(throttledS * 1_000, signal);
   const throttledRequests = (await ledger.requests('submit')) - requestsBefore;
   const unsentBefore = await rows.attemptsOf('not_sent');
   await stack.kill('simulator');
-  say(`the provider is gone for ${awayS} s`);
+  world.say(`the provider is gone for ${awayS} s`);
   await pauseFor(awayS * 1_000, signal);
   const awayCalls = (await rows.attemptsOf('not_sent')) - unsentBefore;
   await stack.restart('simulator');
   const backAt = Date.now();
-  say('the provider is back');
+  world.say('the provider is back');
   const settled = await settle(world, setUp.payments);
   const to = world.load.mark();
   const ids = setUp.payments.map((payment) => payment.id);
