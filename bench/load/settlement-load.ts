@@ -43,7 +43,7 @@ export async function writeSettledPayments(
   await client.connect();
   try {
     for (const table of ['payment', 'payment_transition', 'submission']) {
-      await client.query(`ALTER TABLE ${table} DISABLE TRIGGER ALL`);
+      await client.query(`ALTER TABLE ${table} DISABLE TRIGGER USER`);
     }
     for (let from = 1; from <= count; from += AT_ONCE) {
       const to = Math.min(count, from + AT_ONCE - 1);
@@ -57,7 +57,7 @@ export async function writeSettledPayments(
       [['payment', 'payment_transition', 'submission']],
     );
     for (const table of ['payment', 'payment_transition', 'submission']) {
-      await client.query(`ALTER TABLE ${table} ENABLE TRIGGER ALL`);
+      await client.query(`ALTER TABLE ${table} ENABLE TRIGGER USER`);
     }
     for (const { text } of always.rows) await client.query(text);
     await client.query('VACUUM ANALYZE payment');
