@@ -62,7 +62,6 @@ export async function writeSettledPayments(
     for (const { text } of always.rows) await client.query(text);
     await client.query('VACUUM ANALYZE payment');
     await client.query('VACUUM ANALYZE submission');
-    await client.query('CHECKPOINT');
   } finally {
     await client.end();
   }
