@@ -1,5 +1,6 @@
 import { CALL_DEADLINE_MS } from '../domain/submission-policy.js';
 import { monotonicMs } from '../platform/clock.js';
+import { heldAgainst } from '../providers/held-against.js';
 import type {
   LookupAnswer,
   LookupRefs,
@@ -67,23 +68,4 @@ export class ProviderLookup {
 function wasSentTo(target: ProviderTarget, payment: OpenOutcome): boolean {
   const { adapter, account, baseUrl } = payment;
   return adapter === target.name && account === target.account && baseUrl === target.baseUrl;
-}
-
-/**
- * A hit with another amount, currency, destination or object than instructed is not ours, whatever
- * the adapter made of it; one whose money cannot be compared tells nothing.
- */
-function heldAgainst(payment: OpenOutcome, destination: string, answer: LookupAnswer): LookupAnswer {
-  if (answer.kind !== 'found') return answer;
-  const { result } = answer;
-  const { observed } = result;
-  if (observed.amountMinor === null || observed.currency === null) {
-    return { kind: 'cannot_tell', code: 'money_not_shown' };
-  }
-  const isOther =
-    observed.amountMinor !== payment.amount ||
-    observed.currency !== payment.currency ||
-    (observed.destination !== null && observed.destination !== destination) ||
-    (payment.commitTarget !== null && result.providerRef !== payment.commitTarget);
-  return isOther ? { kind: 'found_other', result } : answer;
 }

@@ -1,4 +1,4 @@
-import type { LookupAnswer, ProviderEvent, ProviderResult } from '../../providers/payment-provider.js';
+import type { ProviderEvent, ProviderResult } from '../../providers/payment-provider.js';
 import type { NewsTarget } from '../../payments/provider-news.service.js';
 import type { EventEvidence } from './webhook-inbox.store.js';
 
@@ -26,25 +26,6 @@ export function standingOf(result: ProviderResult | null): Standing | null {
   const isKnown =
     result.class === 'accepted' || result.class === 'rejected' || result.class === 'rejected_funds';
   return isKnown ? { ...result, status: result.status } : null;
-}
-
-/**
- * A hit with another amount, currency, destination or object than instructed is not ours, whatever
- * the adapter made of it; one whose money cannot be compared tells nothing.
- */
-export function heldAgainst(target: NewsTarget, destination: string, answer: LookupAnswer): LookupAnswer {
-  if (answer.kind !== 'found') return answer;
-  const { result } = answer;
-  const { observed } = result;
-  if (observed.amountMinor === null || observed.currency === null) {
-    return { kind: 'cannot_tell', code: 'money_not_shown' };
-  }
-  const isOther =
-    observed.amountMinor !== target.amount ||
-    observed.currency !== target.currency ||
-    (observed.destination !== null && observed.destination !== destination) ||
-    (target.commitTarget !== null && result.providerRef !== target.commitTarget);
-  return isOther ? { kind: 'found_other', result } : answer;
 }
 
 /** The one object at the provider that the payment is known to be; null: none is known yet. */

@@ -17,11 +17,11 @@ import type {
   PaymentProvider,
   ProviderEvent,
 } from '../../providers/payment-provider.js';
+import { heldAgainst } from '../../providers/held-against.js';
 import { capabilityClass } from '../../providers/provider-descriptor.js';
 import {
   agreesWith,
   evidenceOf,
-  heldAgainst,
   isOtherObject,
   ourObject,
   standingOf,
