@@ -124,17 +124,11 @@ const EVIDENCE_RULES: Partial<Record<PaymentState, TransitionId>> = {
   needs_review: 'T20',
 };
 
-const CONTRADICTED: Statement = {
-  name: 'evidence-contradicted',
-  text: `SELECT EXISTS (SELECT 1 FROM evidence e WHERE e.payment_id = $1
-    AND e.kind IN ('found_other', 'found_many', 'key_mismatch')) AS contradicted`,
-};
-
 /**
  * Files the hit and moves by it in one transaction: T14 from unknown, T17 from submitted, T20 from
  * review, which closes the case (by trigger) and wakes the workflow. A hit is used only when every money field is
  * equal, and only where the payment stands as it was read before the question. In review it decides
- * nothing where another answer once contradicted it: people do.
+ * nothing where another answer once contradicted it: T20's own guard leaves that to people.
  * @returns lost, with the state found, also when people decide; moved to needs_review (T16) when the
  * payment has another generation by now, since what was found may be a second payment.
  */
@@ -150,11 +144,6 @@ export async function settleByLookup(
     await fileLookup(tx, payment, answer);
     const rule = EVIDENCE_RULES[payment.state];
     if (!rule) return { kind: 'lost', state: payment.state, version: payment.version };
-    const inReview = payment.state === 'needs_review';
-    if (inReview) {
-      const { rows } = await tx.query<{ contradicted: boolean }>(CONTRADICTED, [payment.id]);
-      if (rows[0]?.contradicted) return { kind: 'lost', state: payment.state, version: payment.version };
-    }
     const result = await move(tx, {
       rule,
       tenant: null,
@@ -165,7 +154,7 @@ export async function settleByLookup(
       detail: { source: 'lookup', code: answer.result.code },
       providerRef: answer.result.providerRef,
       nextActionInMs: to === 'submitted' ? nextPollMs : null,
-      announce: inReview ? 'wake' : null,
+      announce: payment.state === 'needs_review' ? 'wake' : null,
     });
     return result.kind === 'lost' && to !== 'failed' ? tellOfOlder(tx, payment, actor, result) : result;
   });
