@@ -1,10 +1,10 @@
-import { EVIDENCE_OF } from '../domain/provider-outcome.js';
 import type { PaymentState } from '../domain/payment-state.js';
 import { retryDelayMs } from '../domain/submission-policy.js';
 import { LANES_ARE_LOCKED, lockLanes, tellLanes } from '../lanes/lane-outcomes.js';
 import { moveCtes, stateIs } from '../payments/gate.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import type { Outcome, Recorded } from './outcome.store.js';
+import { CARRIED, FILE_ANSWERS, rowsByOutcome, toldColumns } from './recorded-answer.js';
 
 /**
  * Two phases: records what became of creates. A create moves nothing, so its attempt closes `not_sent`
@@ -67,18 +67,7 @@ ${moveCtes({
   from: ['submitting'],
   guard: 'TRUE',
   set: ', next_action_at = NULL, provider_ref = coalesce(c.provider_ref, p.provider_ref)',
-  carry: [
-    'generation',
-    'no',
-    'verdict',
-    'wait_ms',
-    'class',
-    'code',
-    'status',
-    'provider_ref',
-    'observed_amount',
-    'observed_currency',
-  ],
+  carry: CARRIED,
 })},
 target AS (
   UPDATE submission s SET commit_target = m.provider_ref
@@ -91,16 +80,7 @@ waiting AS (
   UPDATE payment p SET next_action_at = clock_timestamp() + k.wait_ms * interval '1 ms'
     FROM closed k WHERE p.id = k.payment_id AND k.verdict = 'unmade'),
 ${tellLanes('closed')},
-noted_evidence AS (
-  INSERT INTO evidence (payment_id, tenant_id, generation, attempt_no, source, kind, code, provider_ref, status,
-      observed_amount, observed_currency)
-  SELECT id, tenant_id, generation, no, 'answer', class, code, provider_ref, status, observed_amount, observed_currency
-    FROM moved),
-opened AS (
-  INSERT INTO review_case (payment_id, tenant_id, reason, due_at)
-  SELECT id, tenant_id, 'key_mismatch', clock_timestamp() + interval '4 hours' FROM moved
-   WHERE to_state = 'needs_review'
-  ON CONFLICT DO NOTHING)
+${FILE_ANSWERS}
 SELECT id AS payment_id, generation, no, verdict, wait_ms, to_state AS state FROM moved
 UNION ALL
 SELECT payment_id, generation, no, verdict, wait_ms, 'submitting' FROM closed WHERE verdict = 'unmade'`,
@@ -115,7 +95,6 @@ SELECT payment_id, generation, no, verdict, wait_ms, 'submitting' FROM closed WH
  * name one object: apart, the first takes it and the second is refused.
  */
 export async function recordCreates(sql: Sql, outcomes: readonly Outcome[]): Promise<readonly Recorded[]> {
-  const results = outcomes.map((o) => o.result);
   const { rows } = await sql.query<{
     payment_id: string;
     generation: number;
@@ -124,27 +103,10 @@ export async function recordCreates(sql: Sql, outcomes: readonly Outcome[]): Pro
     wait_ms: number;
     state: PaymentState;
   }>(RECORD_CREATES, [
-    outcomes.map((o) => o.paymentId),
-    outcomes.map((o) => o.generation),
-    outcomes.map((o) => o.no),
-    outcomes.map((o) => o.owner),
-    results.map((r) => r.class),
-    results.map((r) => EVIDENCE_OF[r.class]),
-    results.map((r) => r.status),
-    results.map((r) => r.code),
-    results.map((r) => r.providerRef),
-    results.map((r) => r.requestId),
-    results.map((r) => r.httpStatus),
-    results.map((r) => r.replayed),
-    outcomes.map((o) => retryDelayMs(o.no, o.result.retryAfterMs)),
-    results.map((r) => r.observed.amountMinor),
-    results.map((r) => r.observed.currency),
-    results.map((r) => r.retryAfterMs),
+    ...toldColumns(outcomes, (o) => retryDelayMs(o.no, o.result.retryAfterMs)),
+    outcomes.map((o) => o.result.retryAfterMs),
   ]);
-  const keyOf = (id: string, generation: number, no: number): string => `${id}/${generation}/${no}`;
-  const closed = new Map(rows.map((r) => [keyOf(r.payment_id, r.generation, r.no), r]));
-  return outcomes.map((o) => {
-    const row = closed.get(keyOf(o.paymentId, o.generation, o.no));
+  return rowsByOutcome(outcomes, rows).map((row) => {
     if (!row) return { kind: 'late' };
     const { verdict, state } = row;
     return {

@@ -11,6 +11,7 @@ import { LANES_ARE_LOCKED, lockLanes, tellLanes } from '../lanes/lane-outcomes.j
 import { moveCtes, stateIs } from '../payments/gate.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import type { ProviderResult } from '../providers/payment-provider.js';
+import { CARRIED, FILE_ANSWERS, rowsByOutcome, toldColumns } from './recorded-answer.js';
 import { ABANDONED } from './submission.store.js';
 
 /** Evidence that the silence of a provider met every condition of the absence proof. */
@@ -125,33 +126,13 @@ ${moveCtes({
   from: ['submitting'],
   guard: 'TRUE',
   set: ', next_action_at = c.next_action_at, provider_ref = coalesce(c.provider_ref, p.provider_ref)',
-  carry: [
-    'generation',
-    'no',
-    'verdict',
-    'wait_ms',
-    'class',
-    'code',
-    'status',
-    'provider_ref',
-    'observed_amount',
-    'observed_currency',
-  ],
+  carry: CARRIED,
 })},
 waiting AS (
   UPDATE payment p SET next_action_at = clock_timestamp() + k.wait_ms * interval '1 ms'
     FROM closed k WHERE p.id = k.payment_id AND k.verdict = 'not_sent'),
 ${tellLanes('closed')},
-noted_evidence AS (
-  INSERT INTO evidence (payment_id, tenant_id, generation, attempt_no, source, kind, code, provider_ref, status,
-      observed_amount, observed_currency)
-  SELECT id, tenant_id, generation, no, 'answer', class, code, provider_ref, status, observed_amount, observed_currency
-    FROM moved),
-opened AS (
-  INSERT INTO review_case (payment_id, tenant_id, reason, due_at)
-  SELECT id, tenant_id, 'key_mismatch', clock_timestamp() + interval '4 hours' FROM moved
-   WHERE to_state = 'needs_review'
-  ON CONFLICT DO NOTHING)
+${FILE_ANSWERS}
 SELECT id AS payment_id, generation, no, verdict, wait_ms, to_state AS state FROM moved
 UNION ALL
 SELECT payment_id, generation, no, verdict, wait_ms, 'submitting' FROM closed WHERE verdict = 'not_sent'`,
@@ -197,7 +178,6 @@ export async function recordOutcomes(
   outcomes: readonly Outcome[],
   ladderDivisor: number,
 ): Promise<readonly Recorded[]> {
-  const results = outcomes.map((o) => o.result);
   const { rows } = await sql.query<{
     payment_id: string;
     generation: number;
@@ -206,29 +186,11 @@ export async function recordOutcomes(
     wait_ms: number;
     state: PaymentState;
   }>(RECORD, [
-    outcomes.map((o) => o.paymentId),
-    outcomes.map((o) => o.generation),
-    outcomes.map((o) => o.no),
-    outcomes.map((o) => o.owner),
-    results.map((r) => r.class),
-    results.map((r) => EVIDENCE_OF[r.class]),
-    results.map((r) => r.status),
-    results.map((r) => r.code),
-    results.map((r) => r.providerRef),
-    results.map((r) => r.requestId),
-    results.map((r) => r.httpStatus),
-    results.map((r) => r.replayed),
-    outcomes.map((o) => waitMs(o, ladderDivisor)),
-    results.map((r) => r.observed.amountMinor),
-    results.map((r) => r.observed.currency),
+    ...toldColumns(outcomes, (o) => waitMs(o, ladderDivisor)),
     INQUIRY_LADDER_MS.map((step) => step / ladderDivisor),
-    results.map((r) => r.retryAfterMs),
+    outcomes.map((o) => o.result.retryAfterMs),
   ]);
-  // By attempt: a late answer and the next attempt's may come in one batch.
-  const keyOf = (id: string, generation: number, no: number): string => `${id}/${generation}/${no}`;
-  const closed = new Map(rows.map((r) => [keyOf(r.payment_id, r.generation, r.no), r]));
-  return outcomes.map((o) => {
-    const row = closed.get(keyOf(o.paymentId, o.generation, o.no));
+  return rowsByOutcome(outcomes, rows).map((row) => {
     return row
       ? {
           kind: 'recorded',
