@@ -1,5 +1,6 @@
 import pg from 'pg';
-import { LockTimeout, OutcomeUnknown, StorageUnavailable } from './database-errors.js';
+import { StorageUnavailable } from './database-errors.js';
+import { statementFault } from './postgres-faults.js';
 
 /** One SQL text with a name: Postgres plans it once per connection. */
 export interface Statement {
@@ -33,6 +34,10 @@ const SESSION = [
   // Half-open sockets: the server notices a client that went away, and the reverse below.
   '-c client_connection_check_interval=2000',
   '-c tcp_user_timeout=10000',
+  // A client whose machine is gone would keep its slot for the two hours of the system's default.
+  '-c tcp_keepalives_idle=30',
+  '-c tcp_keepalives_interval=5',
+  '-c tcp_keepalives_count=3',
   '-c TimeZone=UTC',
   '-c DateStyle=ISO',
 ].join(' ');
@@ -54,28 +59,6 @@ const types = {
   }) as typeof pg.types.getTypeParser,
 };
 
-/** SQLSTATE classes in which the connection or the server is gone or shutting down. */
-const CONNECTION_STATES = /^(08|57P0|53|25P03)/;
-const LOCK_NOT_AVAILABLE = '55P03';
-/** The statement's own time limit: it was rolled back, nothing of it stands. */
-const QUERY_CANCELED = '57014';
-
-function sqlState(error: unknown): string | null {
-  const code = (error as { code?: unknown } | null)?.code;
-  return typeof code === 'string' ? code : null;
-}
-
-/** True when the statement may or may not have run: the answer was lost on the way. */
-function isConnectionFault(error: unknown): boolean {
-  const code = sqlState(error);
-  if (code !== null && CONNECTION_STATES.test(code)) return true;
-  if (code !== null && /^E[A-Z]+$/.test(code)) return true;
-  const message = error instanceof Error ? error.message : '';
-  return /Connection terminated|Query read timeout|connection timeout|timeout expired|Client has encountered/i.test(
-    message,
-  );
-}
-
 /**
  * The one way to Postgres. Owns the pool; translates faults once: StorageUnavailable (nothing
  * ran), OutcomeUnknown (a write whose answer was lost), LockTimeout (somebody holds the row).
@@ -83,6 +66,9 @@ function isConnectionFault(error: unknown): boolean {
  */
 export class Database implements Sql {
   private readonly pool: pg.Pool;
+  /** Goes up when all connections became suspect; those of an earlier generation are not used again. */
+  private generation = 0;
+  private readonly generationOf = new WeakMap<pg.PoolClient, number>();
 
   /**
    * @param options.queryMs how long the driver waits for an answer; only checks that raise the
@@ -101,30 +87,38 @@ export class Database implements Sql {
     });
     // An idle connection that the server closed is replaced on the next use.
     this.pool.on('error', () => undefined);
-    this.pool.on('connect', (client) => client.on('error', () => undefined));
+    this.pool.on('connect', (client) => {
+      client.on('error', () => undefined);
+      this.generationOf.set(client, this.generation);
+    });
   }
 
   /** Runs one statement in a commit of its own. Twice: whatever the statement does twice. */
   async query<R>(statement: Statement, values: readonly unknown[] = []): Promise<Rows<R>> {
-    return this.withClient((client) => run<R>(client, statement, values));
+    return this.withConnection((connection) => run<R>(connection, statement, values));
   }
 
   /**
    * Runs `work` in one transaction (READ COMMITTED) on one connection; `work` must use only the
    * `Sql` it is given. Throws what `work` throws, after a rollback. A lost answer of COMMIT is
    * OutcomeUnknown: read again by id.
+   * @throws Error when `work` swallowed the error of a statement: Postgres then undid everything.
    */
   async transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T> {
-    return this.withClient(async (client) => {
-      await run(client, BEGIN, []);
+    return this.withConnection(async (connection) => {
+      await run(connection, BEGIN, []);
       let result: T;
       try {
-        result = await work({ query: (statement, values = []) => run(client, statement, values) });
+        result = await work({ query: (statement, values = []) => run(connection, statement, values) });
       } catch (error) {
-        await run(client, ROLLBACK, []).catch(() => undefined);
+        // Without an answer from a spent connection it would only wait for its time-out again.
+        if (connection.spentBy === null) await rollBack(connection);
         throw error;
       }
-      await run(client, COMMIT, []);
+      const { command } = await run(connection, COMMIT, []);
+      if (command !== 'COMMIT') {
+        throw new Error('a statement of this transaction had failed, so that COMMIT undid all of it');
+      }
       return result;
     });
   }
@@ -139,50 +133,73 @@ export class Database implements Sql {
     if (!this.pool.ended) await this.pool.end();
   }
 
-  private async withClient<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-    let client: pg.PoolClient;
+  private async withConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    const connection: Connection = {
+      client: await this.checkOut(),
+      spentBy: null,
+      suspectAll: () => void this.generation++,
+    };
     try {
-      client = await this.pool.connect();
+      return await work(connection);
+    } finally {
+      // A connection that timed out may still get the old answer: it must not go back to the pool.
+      connection.client.release(connection.spentBy ?? undefined);
+    }
+  }
+
+  private async checkOut(): Promise<pg.PoolClient> {
+    try {
+      let client = await this.pool.connect();
+      // The pool hands out idle connections at once: each that is retired makes room for a new one.
+      for (let i = 0; i < this.pool.options.max && this.isSuspect(client); i++) {
+        client.release(true);
+        client = await this.pool.connect();
+      }
+      return client;
     } catch (error) {
       throw new StorageUnavailable('Postgres cannot be reached', { cause: error });
     }
-    let broken: Error | undefined;
-    try {
-      return await work(client);
-    } catch (error) {
-      // A connection that timed out may still get the old answer: it must not go back to the pool.
-      if (error instanceof OutcomeUnknown || error instanceof StorageUnavailable) broken = error;
-      throw error;
-    } finally {
-      client.release(broken);
-    }
   }
+
+  private isSuspect(client: pg.PoolClient): boolean {
+    return this.generationOf.get(client) !== this.generation;
+  }
+}
+
+/** One connection while it is checked out. */
+interface Connection {
+  readonly client: pg.PoolClient;
+  /** The error after which it must not be used again. */
+  spentBy: Error | null;
+  readonly suspectAll: () => void;
 }
 
 const BEGIN: Statement = { name: 'begin', text: 'BEGIN' };
 const COMMIT: Statement = { name: 'commit', text: 'COMMIT' };
 const ROLLBACK: Statement = { name: 'rollback', text: 'ROLLBACK' };
 
+/** A connection that cannot even roll back is in a state that nobody knows. */
+async function rollBack(connection: Connection): Promise<void> {
+  try {
+    await run(connection, ROLLBACK, []);
+  } catch (error) {
+    connection.spentBy = error as Error;
+  }
+}
+
 async function run<R>(
-  client: pg.PoolClient,
+  connection: Connection,
   statement: Statement,
   values: readonly unknown[],
-): Promise<Rows<R>> {
+): Promise<Rows<R> & { readonly command: string }> {
   try {
-    const result = await client.query({ name: statement.name, text: statement.text, values: [...values] });
-    return { rows: result.rows as R[], rowCount: result.rowCount ?? 0 };
+    const { name, text } = statement;
+    const result = await connection.client.query({ name, text, values: [...values] });
+    return { rows: result.rows as R[], rowCount: result.rowCount ?? 0, command: result.command };
   } catch (error) {
-    if (sqlState(error) === LOCK_NOT_AVAILABLE) {
-      throw new LockTimeout(`statement ${statement.name} waited too long for a lock`, { cause: error });
-    }
-    if (sqlState(error) === QUERY_CANCELED) {
-      throw new StorageUnavailable(`statement ${statement.name} took too long and was undone`, {
-        cause: error,
-      });
-    }
-    if (isConnectionFault(error)) {
-      throw new OutcomeUnknown(`the answer to statement ${statement.name} was lost`, { cause: error });
-    }
-    throw error;
+    const fault = statementFault(error, statement.name);
+    if (fault.isSpent) connection.spentBy = fault.thrown as Error;
+    if (fault.suspectsAll) connection.suspectAll();
+    throw fault.thrown;
   }
 }
