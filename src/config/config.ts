@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { StripeEnvironment, stripeSettingsOf } from './stripe-settings.js';
 import type { StripeSettings } from './stripe-settings.js';
+import { TemporalEnvironment, temporalSettingsOf, type TemporalSettings } from './temporal-settings.js';
 
 /**
  * Reads and validates the environment once. Every process takes its settings from the one typed
@@ -17,8 +18,7 @@ const Environment = z.object({
   PAYMENTS_DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
   PAYMENTS_DATABASE_POOL: integer.min(2).default(12),
   PAYMENTS_KEYS_FILE: z.string().min(1),
-  PAYMENTS_TEMPORAL_ADDRESS: z.string().min(1).default('127.0.0.1:7233'),
-  PAYMENTS_TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
+  ...TemporalEnvironment,
   PAYMENTS_API_HOST: z.string().min(1).default('127.0.0.1'),
   PAYMENTS_API_PORT: port.default(3000),
   PAYMENTS_HEALTH_HOST: z.string().min(1).default('127.0.0.1'),
@@ -55,7 +55,7 @@ export interface Config {
   /** Largest number of connections of this process's pool. */
   readonly database: { readonly url: string; readonly poolSize: number };
   readonly keysFile: string;
-  readonly temporal: { readonly address: string; readonly namespace: string };
+  readonly temporal: TemporalSettings;
   readonly api: { readonly host: string; readonly port: number };
   /** /livez, /readyz and /metrics: never the API's own port. */
   readonly health: { readonly host: string; readonly port: number };
@@ -106,7 +106,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     mode: e.PAYMENTS_MODE,
     database: { url: e.PAYMENTS_DATABASE_URL, poolSize: e.PAYMENTS_DATABASE_POOL },
     keysFile: e.PAYMENTS_KEYS_FILE,
-    temporal: { address: e.PAYMENTS_TEMPORAL_ADDRESS, namespace: e.PAYMENTS_TEMPORAL_NAMESPACE },
+    temporal: temporalSettingsOf(e, e.PAYMENTS_MODE),
     api: { host: e.PAYMENTS_API_HOST, port: e.PAYMENTS_API_PORT },
     health: { host: e.PAYMENTS_HEALTH_HOST, port: e.PAYMENTS_HEALTH_PORT },
     logLevel: e.PAYMENTS_LOG_LEVEL,

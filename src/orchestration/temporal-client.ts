@@ -15,7 +15,7 @@ export interface Orchestration {
  * process starts and serves while Temporal is away.
  */
 export function createOrchestration(config: Config['temporal']): Orchestration {
-  const connection = Connection.lazy({ address: config.address });
+  const connection = Connection.lazy({ address: config.address, tls: config.tls ?? false });
   const client = new Client({ connection, namespace: config.namespace });
   return {
     starter: new TemporalWorkflowStarter(client),

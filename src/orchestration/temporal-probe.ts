@@ -23,7 +23,11 @@ const WORDS: Readonly<Record<number, string>> = Object.freeze({
  * @param limitMs how long to wait for connection and answer together.
  */
 export async function probeTemporal(config: Config['temporal'], limitMs: number): Promise<TemporalProbe> {
-  const connection = Connection.lazy({ address: config.address, connectTimeout: limitMs });
+  const connection = Connection.lazy({
+    address: config.address,
+    tls: config.tls ?? false,
+    connectTimeout: limitMs,
+  });
   try {
     await connection.withDeadline(Date.now() + limitMs, () =>
       connection.workflowService.describeNamespace({ namespace: config.namespace }),

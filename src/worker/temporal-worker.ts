@@ -10,6 +10,7 @@ import {
 } from '@temporalio/worker';
 import type { PaymentActivities, ReconciliationActivities } from '../../workflows/contract.js';
 import { TASK_QUEUE } from '../../workflows/contract.js';
+import type { TemporalSettings } from '../config/temporal-settings.js';
 import { pause } from '../platform/clock.js';
 import type { Log } from '../platform/logger.js';
 
@@ -26,8 +27,7 @@ const CACHED_WORKFLOWS = 12_000;
 const BUNDLE = fileURLToPath(new URL('../../workflow-bundle.js', import.meta.url));
 
 export interface TemporalWorkerOptions {
-  readonly address: string;
-  readonly namespace: string;
+  readonly temporal: TemporalSettings;
   readonly activities: PaymentActivities & ReconciliationActivities;
   /** Payments armed at once; each takes two activity slots. */
   readonly maxArmed: number;
@@ -53,11 +53,16 @@ function installRuntime(log: Log): void {
   });
 }
 
+/** The worker's connection, by mutual TLS where the settings say so. @throws TransportError when there is none. */
+export function connectWorker({ address, tls }: TemporalSettings): Promise<NativeConnection> {
+  return NativeConnection.connect({ address, tls: tls ?? false });
+}
+
 async function connect(options: TemporalWorkerOptions): Promise<NativeConnection | null> {
   // NativeConnection rejects at once, and a worker must outlive an absent Temporal.
   while (!options.isStopping()) {
     try {
-      return await NativeConnection.connect({ address: options.address });
+      return await connectWorker(options.temporal);
     } catch {
       options.log.warn({ operation: 'connect' }, 'temporal_away');
       await pause(CONNECT_AGAIN_MS);
@@ -85,7 +90,7 @@ export async function runTemporalWorker(options: TemporalWorkerOptions): Promise
   if (!connection) return null;
   const worker = await Worker.create({
     connection,
-    namespace: options.namespace,
+    namespace: options.temporal.namespace,
     taskQueue: TASK_QUEUE,
     workflowBundle: { code: readFileSync(BUNDLE, 'utf8') },
     activities: options.activities,

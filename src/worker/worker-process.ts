@@ -73,7 +73,7 @@ export class WorkerProcess {
         parts.engine.services.onFault(operation, error);
       this.timers.push(keepReconciliationScheduled(ensureReconciliation, onFault));
       this.temporal = await runTemporalWorker({
-        ...parts.config.temporal,
+        temporal: parts.config.temporal,
         activities: {
           ...createPaymentActivities(parts.engine.services),
           ...createReconciliationActivities(parts.reconciliation, onFault),

@@ -2,10 +2,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createApiKey, revokeApiKey, type NewApiKey } from '../../src/auth/api-key.store.js';
 import { Authenticator } from '../../src/auth/authenticator.js';
 import { newApiKey } from '../../src/auth/api-key.js';
-import { SCOPES, type Scope } from '../../src/auth/scopes.js';
+import { isScopeOfKeys, SCOPES, type Scope } from '../../src/auth/scopes.js';
 import { startTestApi, testKeys, type ApiAnswer, type Client, type TestApi } from '../support/api.js';
 import { seedTenant, unique } from '../support/builders.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { productionSettings } from '../support/production.js';
 import { rawRequest } from '../support/raw-http.js';
 
 let db: TestDatabase;
@@ -155,17 +156,15 @@ describe('a key', () => {
 
   it('for tests opens nothing in production, and a live one nothing elsewhere', async () => {
     const live = await make({ tenantId: client.tenant, mode: 'live' });
-    const production = await startTestApi({
-      database: db.database,
-      keys: api.keys,
-      env: { PAYMENTS_MODE: 'production' },
-    });
+    const settings = await productionSettings();
+    const production = await startTestApi({ database: db.database, keys: api.keys, env: settings.env });
     try {
       expect((await production.as(client.key).get('/v1/payments')).status).toBe(401);
       expect((await production.as(live.text).get('/v1/payments')).status).toBe(200);
       expect((await api.as(live.text).get('/v1/payments')).status).toBe(401);
     } finally {
       await production.close();
+      settings.remove();
     }
   });
 
@@ -177,7 +176,9 @@ describe('a key', () => {
     await refused({ tenantId: client.tenant, lifeDays: 0 }, /more than 0/);
     await refused({ tenantId: client.tenant, lifeDays: Number.NaN }, /more than 0/);
     await refused({ tenantId: client.tenant, scopes: [] }, /without a scope/);
-    await refused({ tenantId: client.tenant, scopes: ['payments:resolve'] }, /no person/);
+    for (const scope of ['payments:operate', 'payments:resolve', 'lanes:operate'] as const) {
+      await refused({ tenantId: client.tenant, scopes: [scope] }, /no person/);
+    }
     await refused({ tenantId: client.tenant, scopes: ['payments:all' as Scope] }, /no scope payments:all/);
   });
 
@@ -222,8 +223,7 @@ describe('a scope', () => {
   ];
 
   it('opens its own routes and no others: 403 for each of them', async () => {
-    const scopes = SCOPES.filter((scope) => scope !== 'payments:resolve');
-    for (const scope of scopes) {
+    for (const scope of SCOPES.filter(isScopeOfKeys)) {
       const holder = await api.client({ tenant: client.tenant, scopes: [scope] });
       for (const [needed, call] of ROUTES) {
         const answer = await call(holder);

@@ -29,6 +29,11 @@ export class DevServerRig extends WorkflowRig {
     super(connections, options);
   }
 
+  /** `host:port` of the server. */
+  get address(): string {
+    return this.server.address;
+  }
+
   protected override async end(): Promise<void> {
     const { connection, native } = this.connections;
     await Promise.allSettled([connection.close(), native.close()]);

@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { readConfig } from '../../../src/config/config.js';
 import { createProviderRegistry } from '../../../src/providers/provider-registry.js';
+import { productionSettings, type ProductionSettings } from '../../support/production.js';
 
 const BASE = {
   PAYMENTS_DATABASE_URL: 'postgres://owner@127.0.0.1:5432/payments',
@@ -13,8 +14,14 @@ const TEST = { PAYMENTS_STRIPE_API_KEY: 'sk_test_abc', PAYMENTS_STRIPE_ACCOUNT: 
 const LIVE = { ...TEST, PAYMENTS_STRIPE_API_KEY: 'rk_live_abc' };
 const PRODUCTION = { PAYMENTS_MODE: 'production' };
 
+let production: ProductionSettings;
+beforeAll(async () => {
+  production = await productionSettings();
+});
+afterAll(() => production.remove());
+
 const read = (env: Record<string, string>): ReturnType<typeof readConfig>['stripe'] =>
-  readConfig({ ...BASE, ...env }).stripe;
+  readConfig({ ...BASE, ...('PAYMENTS_MODE' in env ? production.env : {}), ...env }).stripe;
 
 describe('Stripe settings', () => {
   it('nothing set is no provider', () => {

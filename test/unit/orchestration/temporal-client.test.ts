@@ -15,7 +15,7 @@ async function closedPort(): Promise<number> {
 describe('the client side of Temporal', () => {
   it('is made without a server; a call says that none is there, and it closes', async () => {
     const address = `127.0.0.1:${await closedPort()}`;
-    const orchestration = createOrchestration({ address, namespace: 'default' });
+    const orchestration = createOrchestration({ address, namespace: 'default', tls: null });
     await expect(orchestration.starter.wakeExisting('pay_1')).rejects.toBeInstanceOf(OrchestratorUnavailable);
     await orchestration.close();
   });
