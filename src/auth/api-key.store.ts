@@ -1,7 +1,7 @@
 import type { KeysFile } from '../config/config.js';
 import type { Database, Sql, Statement } from '../persistence/database.js';
 import { apiKeyDigest, newApiKey, type ApiKeyMode } from './api-key.js';
-import { SCOPES, SCOPES_OF_PEOPLE, type Scope } from './scopes.js';
+import { isScopeOfKeys, SCOPES, type Scope } from './scopes.js';
 
 /** A stored key as its check needs it. Only keys that are neither revoked nor expired are found. */
 export interface ApiKeyRow {
@@ -99,9 +99,7 @@ function assertAllowed(key: NewApiKey, lifeDays: number): void {
   if (key.scopes.length === 0) throw new Error('A key without a scope can do nothing. Name its scopes.');
   for (const scope of key.scopes) {
     if (!SCOPES.includes(scope)) throw new Error(`There is no scope ${scope}. Known: ${SCOPES.join(', ')}.`);
-    if ((SCOPES_OF_PEOPLE as readonly Scope[]).includes(scope)) {
-      throw new Error(`A key is no person, so it cannot hold ${scope}.`);
-    }
+    if (!isScopeOfKeys(scope)) throw new Error(`A key is no person, so it cannot hold ${scope}.`);
   }
 }
 

@@ -5,7 +5,7 @@ import { monotonicMs } from '../platform/clock.js';
 import { apiKeyDigest, parseApiKey, type ApiKeyMode, type ApiKeyParts } from './api-key.js';
 import { findApiKey, pepperOf, type ApiKeyRow } from './api-key.store.js';
 import type { PersonClaims, PersonTokens } from './person-token.js';
-import { SCOPES_OF_PEOPLE, type Scope } from './scopes.js';
+import { isScopeOfKeys, type Scope } from './scopes.js';
 import { findTenantPseudonym } from './tenant.store.js';
 
 /** Who is calling. The tenant comes from the credential and from nowhere else. */
@@ -130,7 +130,7 @@ export class Authenticator {
         tenantId: row.tenant_id,
         tenantRef: row.pseudonym,
         // Also of a row that somebody changed by hand: a key is no person.
-        scopes: new Set((row.scopes as readonly Scope[]).filter((scope) => !isOfPeople(scope))),
+        scopes: new Set(row.scopes.filter(isScopeOfKeys)),
         kind: 'api_key' as const,
         subject: row.id,
         hasSecondFactor: false,
@@ -153,10 +153,6 @@ export class Authenticator {
 
 function refused(reason: AuthFailure, keyId: string | null): Authentication {
   return { kind: 'refused', reason, keyId };
-}
-
-function isOfPeople(scope: Scope): boolean {
-  return (SCOPES_OF_PEOPLE as readonly Scope[]).includes(scope);
 }
 
 function personPrincipal(claims: PersonClaims, tenantRef: string): Principal {

@@ -32,7 +32,7 @@ export const TOKEN_LIFE_MAX_S = 15 * 60;
 export const TOKEN_LEEWAY_S = 30;
 /** Written into transitions, one line, after `person:`. */
 const SUBJECT = /^[A-Za-z0-9][A-Za-z0-9._:@|+-]{0,127}$/;
-const TENANT = /^[^\s\0]{1,128}$/;
+const TENANT = /^[^\s\0]{1,255}$/;
 
 /** Checks tokens of people. The tenant is what the token says and nothing else. */
 export class PersonTokens {

@@ -13,13 +13,24 @@ export const SCOPES = [
 ] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** Scopes of people: a resolution needs two persons, and a key is none. */
-export const SCOPES_OF_PEOPLE = ['payments:resolve'] as const satisfies readonly Scope[];
+/** What a machine of a role may do: its API key holds these. Whatever stands in no role here is for people. */
+export const SCOPES_OF_KEY_ROLE = {
+  client: ['payments:create', 'payments:read', 'payments:cancel', 'payments:update'],
+  client_readonly: ['payments:read'],
+} as const satisfies Readonly<Record<string, readonly Scope[]>>;
+export type KeyRole = keyof typeof SCOPES_OF_KEY_ROLE;
+
+/** True for what an API key can hold. A key is no person: it neither operates nor decides. */
+export function isScopeOfKeys(scope: string): scope is Scope {
+  return (SCOPES_OF_KEY_ROLE.client as readonly string[]).includes(scope);
+}
 
 /** What people of a role may do. A token names roles, never scopes, so that a role can change here. */
 export const SCOPES_OF_ROLE = {
   operator: ['payments:read', 'payments:cancel', 'payments:operate', 'payments:resolve', 'lanes:operate'],
   approver: ['payments:read', 'payments:resolve'],
+  /** Sees what a client sees, and each look is written down. */
+  auditor: ['payments:read'],
 } as const satisfies Readonly<Record<string, readonly Scope[]>>;
 export type Role = keyof typeof SCOPES_OF_ROLE;
 

@@ -11,11 +11,12 @@ export interface LocalPerson {
   readonly roles: readonly string[];
 }
 
-/** Two operators, because one person's proposal needs another's approval, and an approver. */
+/** Two operators, because one person's proposal needs another's approval, an approver and an auditor. */
 export const PEOPLE: Readonly<Record<string, LocalPerson>> = Object.freeze({
   'operator-1': { subject: 'operator-1', tenant: 'local', roles: ['operator'] },
   'operator-2': { subject: 'operator-2', tenant: 'local', roles: ['operator'] },
   'approver-1': { subject: 'approver-1', tenant: 'local', roles: ['approver'] },
+  'auditor-1': { subject: 'auditor-1', tenant: 'local', roles: ['auditor'] },
 });
 
 const ISSUER = 'http://issuer.localhost';

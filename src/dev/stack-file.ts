@@ -4,13 +4,13 @@ import type { ProcessCounts, StackPorts } from './ports.js';
 import { readJsonFile, writePrivately } from './stack-folder.js';
 import type { TemporalTarget } from './temporal/temporal-namespace.js';
 
-const ApiKeys = z.strictObject({
+/** Keys of older stacks that have no use any more are left out. */
+const ApiKeys = z.object({
   /** Creates, reads and cancels payments. */
   client: z.string().min(1),
   client_readonly: z.string().min(1),
   /** A client of another tenant. */
   other_tenant: z.string().min(1),
-  operator: z.string().min(1),
 });
 export type ApiKeys = z.infer<typeof ApiKeys>;
 

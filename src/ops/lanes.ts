@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { callApi, type ApiCall } from './api/api-client.js';
 import { addApiCommand, type ApiCommandOptions } from './api/api-command.js';
-import { apiTarget } from './api/api-target.js';
+import { apiTarget, LOCAL_OPERATOR } from './api/api-target.js';
 import { act, type Session } from './command.js';
 import { rowsTable } from './table.js';
 
@@ -92,7 +92,7 @@ function addChange(
 }
 
 async function ask(session: Session, options: ApiCommandOptions, call: ApiCall): Promise<0> {
-  const { body } = await callApi<Lanes>(apiTarget(session.terminal, options, 'operator'), call);
+  const { body } = await callApi<Lanes>(apiTarget(session.terminal, options, LOCAL_OPERATOR), call);
   session.terminal.out(options.json ? JSON.stringify(body) : lanesText(body));
   return 0;
 }

@@ -7,7 +7,7 @@ import { CommandFailure, type Terminal } from './terminal.js';
 const StackFile = z.object({
   state: z.string(),
   api_url: z.string(),
-  api_keys: z.object({ client: z.string(), operator: z.string() }),
+  api_keys: z.object({ client: z.string() }),
   people: z
     .record(z.string(), z.object({ subject: z.string(), tenant: z.string(), roles: z.array(z.string()) }))
     .default({}),

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { addPaymentCommand } from './api/api-command.js';
+import { LOCAL_OPERATOR } from './api/api-target.js';
 import type { Session } from './command.js';
 
 /** `payments release`: a held payment runs again at its time, or at once when that has passed. */
@@ -7,6 +8,6 @@ export function addRelease(program: Command, session: Session): void {
   addPaymentCommand(program, session, {
     name: 'release',
     summary: 'Release a held payment: it runs at its time, or at once when that has passed.',
-    localKey: 'operator',
+    localKey: LOCAL_OPERATOR,
   });
 }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Scope } from '../auth/scopes.js';
+import type { KeyRole } from '../auth/scopes.js';
 import { readConfig, readKeysFile, type KeysFile } from '../config/config.js';
 import { Database, type Statement } from '../persistence/database.js';
 import { act, addCommand, type CommonOptions, type Session } from './command.js';
@@ -12,20 +12,10 @@ const TENANTS = [
   { id: 'local-other', pseudonym: 'tenant-local-other', classDMaxMinor: null },
 ] as const;
 
-const CLIENT: readonly Scope[] = ['payments:create', 'payments:read', 'payments:cancel', 'payments:update'];
-const KEYS: readonly {
-  readonly name: string;
-  readonly tenantId: string;
-  readonly scopes: readonly Scope[];
-}[] = [
-  { name: 'client', tenantId: 'local', scopes: CLIENT },
-  { name: 'client_readonly', tenantId: 'local', scopes: ['payments:read'] },
-  { name: 'other_tenant', tenantId: 'local-other', scopes: CLIENT },
-  {
-    name: 'operator',
-    tenantId: 'local',
-    scopes: ['payments:read', 'payments:cancel', 'payments:operate', 'lanes:operate'],
-  },
+const KEYS: readonly { readonly name: string; readonly tenantId: string; readonly role: KeyRole }[] = [
+  { name: 'client', tenantId: 'local', role: 'client' },
+  { name: 'client_readonly', tenantId: 'local', role: 'client_readonly' },
+  { name: 'other_tenant', tenantId: 'local-other', role: 'client' },
 ];
 
 const INSERT_TENANT: Statement = {
@@ -86,14 +76,16 @@ async function seed(terminal: Terminal): Promise<Record<string, string>> {
 async function makeTenantsAndKeys(database: Database, keysFile: KeysFile): Promise<Record<string, string>> {
   // Brings the HTTP framework with it: loaded only here.
   const { createApiKey } = await import('../auth/api-key.store.js');
+  const { SCOPES_OF_KEY_ROLE } = await import('../auth/scopes.js');
   for (const { id, pseudonym, classDMaxMinor } of TENANTS) {
     await database.query(INSERT_TENANT, [id, pseudonym]);
     await database.query(CONSENT, [id, classDMaxMinor]);
   }
   const texts: Record<string, string> = {};
-  for (const key of KEYS) {
+  for (const { role, ...key } of KEYS) {
     await database.query(REVOKE, [key.tenantId, key.name]);
-    texts[key.name] = (await createApiKey(database, keysFile, { ...key, mode: 'test' })).text;
+    const scopes = SCOPES_OF_KEY_ROLE[role];
+    texts[key.name] = (await createApiKey(database, keysFile, { ...key, scopes, mode: 'test' })).text;
   }
   return texts;
 }

@@ -10,7 +10,7 @@ export function addToken(program: Command, session: Session): void {
     name: 'token',
     summary: 'Sign a token for a person of the local stack: development only, valid for ten minutes.',
     example: 'token --as operator-1',
-  }).requiredOption('--as <person>', 'operator-1, operator-2 or approver-1');
+  }).requiredOption('--as <person>', 'operator-1, operator-2, approver-1 or auditor-1');
   act(command, session, (options: CommonOptions & { readonly as: string }) => {
     const stack = readLocalStack(session.terminal);
     if (stack === null) throw new CommandFailure(2, 'There is no local stack. Run npm start.');

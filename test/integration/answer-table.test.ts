@@ -154,6 +154,9 @@ async function head(
 
 const later = (): string => new Date(Date.now() + 48 * 3_600_000).toISOString();
 
+/** Keys operate nothing: the person of the same tenant does. */
+const personBeside = (key: Client): Client => (key === stranger ? foreigner : person);
+
 function send(command: CommandName, world: World, as: Client = client): Promise<ApiAnswer> {
   switch (command) {
     case 'create, same body':
@@ -169,13 +172,14 @@ function send(command: CommandName, world: World, as: Client = client): Promise<
         body: { execute_at: later() },
       });
     case 'resolve':
-      return (as === stranger ? foreigner : person).post(`/v1/payments/${world.id}/resolutions`, {
+      return personBeside(as).post(`/v1/payments/${world.id}/resolutions`, {
         headers: { 'if-match': `"v${world.version}"` },
         body: { outcome: 'failed', reason_code: 'provider_refused', proof: STATEMENT },
       });
     case 'hold':
     case 'release':
     case 'escalate':
+      return personBeside(as).post(`/v1/payments/${world.id}/${command}`);
     case 'cancel':
       return as.post(`/v1/payments/${world.id}/${command}`);
   }
@@ -243,7 +247,7 @@ describe('a payment that does not exist', () => {
 describe('an escalation', () => {
   it('opens a case, wakes the workflow and plans the next lookup (T16)', async () => {
     const { id } = await paymentIn('unknown');
-    const answer = await client.post(`/v1/payments/${id}/escalate`);
+    const answer = await person.post(`/v1/payments/${id}/escalate`);
     expect([answer.status, typeof answer.body.next_action_at]).toEqual([200, 'string']);
     const [row] = await db.query(
       `SELECT reason, closed_at, (SELECT count(*)::integer FROM outbox o WHERE o.payment_id = $1 AND o.kind = 'wake') AS wakes
@@ -256,7 +260,7 @@ describe('an escalation', () => {
   it('by many at once opens one case: one 200, the others 409', async () => {
     const { id } = await paymentIn('submitted');
     const answers = await Promise.all(
-      Array.from({ length: 8 }, () => client.post(`/v1/payments/${id}/escalate`)),
+      Array.from({ length: 8 }, () => person.post(`/v1/payments/${id}/escalate`)),
     );
     expect(answers.map((a) => a.status).sort()).toEqual([200, ...(Array(7).fill(409) as number[])]);
     expect(await db.query(`SELECT 1 FROM review_case WHERE payment_id = $1`, [id])).toHaveLength(1);
@@ -272,7 +276,7 @@ describe('a stale If-Match', () => {
       const world = await paymentIn(command === 'escalate' ? 'unknown' : 'needs_review');
       const answer =
         command === 'escalate'
-          ? await client.post(`/v1/payments/${world.id}/escalate`, stale)
+          ? await person.post(`/v1/payments/${world.id}/escalate`, stale)
           : await send(command, { ...world, version: 99 });
       expect([answer.status, answer.body.code]).toEqual([412, 'version_mismatch']);
       expect((await head(world.id)).version).toBe(world.version);

@@ -117,10 +117,11 @@ describe('an idempotency key', () => {
     expect(made.status, made.text).toBe(201);
     expect(await keysOf(longest.tenant)).toEqual([key]);
     const path = `/v1/payments/${idOf(made)}`;
+    const operator = await api.person(longest.tenant);
     const steps = [
       await longest.get(path),
-      await longest.post(`${path}/hold`),
-      await longest.post(`${path}/release`),
+      await operator.post(`${path}/hold`),
+      await operator.post(`${path}/release`),
       await longest.post(`${path}/reschedule`, {
         headers: { 'if-match': '"v3"' },
         body: { execute_at: '2090-04-01T10:00:00Z' },

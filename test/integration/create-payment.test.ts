@@ -198,7 +198,7 @@ describe('a repeat', () => {
       key,
     );
     const { id } = made.body;
-    await client.post(`/v1/payments/${id}/hold`);
+    await (await api.person(client.tenant)).post(`/v1/payments/${id}/hold`);
     const again = await client.post('/v1/payments', {
       headers: { 'idempotency-key': `"${key}"` },
       body: ` { "metadata":{"b":"2","a":"1"}, "execute_at":"2090-03-01T12:00:00.000+02:00",

@@ -8,11 +8,13 @@ import { addEvidence, bringTo } from '../support/payment-states.js';
 let db: TestDatabase;
 let api: TestApi;
 let client: Client;
+let operator: Client;
 
 beforeAll(async () => {
   db = await createTestDatabase();
   api = await startTestApi({ database: db.database });
   client = await api.client();
+  operator = await api.person(client.tenant);
 });
 afterAll(async () => {
   await api.close();
@@ -24,8 +26,8 @@ const due = async (): Promise<string> => (await client.create({ execute_at: 'now
 describe('a history', () => {
   it('tells every transition, attempt and piece of evidence, oldest first', async () => {
     const id = await due();
-    await client.post(`/v1/payments/${id}/hold`);
-    await client.post(`/v1/payments/${id}/release`);
+    await operator.post(`/v1/payments/${id}/hold`);
+    await operator.post(`/v1/payments/${id}/release`);
     await bringTo('unknown', db.database, id);
     await addEvidence(db.database, id, {
       source: 'lookup',
@@ -119,7 +121,7 @@ describe('a payment that is read', () => {
       const answer = await client.get(path, { 'if-none-match': tag });
       expect([tag, answer.status, answer.text, answer.headers['etag']]).toEqual([tag, 304, '', '"v1"']);
     }
-    await client.post(`${path}/hold`);
+    await operator.post(`${path}/hold`);
     for (const tag of ['"v1"', 'v2', 'nonsense', '']) {
       const answer = await client.get(path, { 'if-none-match': tag });
       expect([tag, answer.status, answer.body.version]).toEqual([tag, 200, 2]);

@@ -5,11 +5,13 @@ import { createTestDatabase, type TestDatabase } from '../support/database.js';
 let db: TestDatabase;
 let api: TestApi;
 let client: Client;
+let operator: Client;
 
 beforeAll(async () => {
   db = await createTestDatabase();
   api = await startTestApi({ database: db.database });
   client = await api.client();
+  operator = await api.person(client.tenant);
 });
 afterAll(async () => {
   await api.close();
@@ -17,8 +19,8 @@ afterAll(async () => {
 });
 
 const create = async (members = {}): Promise<string> => (await client.create(members)).body.id as string;
-const hold = (id: string): Promise<ApiAnswer> => client.post(`/v1/payments/${id}/hold`);
-const release = (id: string): Promise<ApiAnswer> => client.post(`/v1/payments/${id}/release`);
+const hold = (id: string): Promise<ApiAnswer> => operator.post(`/v1/payments/${id}/hold`);
+const release = (id: string): Promise<ApiAnswer> => operator.post(`/v1/payments/${id}/release`);
 const causesOf = async (id: string): Promise<readonly string[]> =>
   (
     await db.query<{ cause: string }>(
@@ -85,9 +87,9 @@ describe('hold and release', () => {
   it('respect an If-Match that is sent', async () => {
     const id = await create();
     const stale = { headers: { 'if-match': '"v7"' } };
-    expect((await client.post(`/v1/payments/${id}/hold`, stale)).status).toBe(412);
+    expect((await operator.post(`/v1/payments/${id}/hold`, stale)).status).toBe(412);
     await hold(id);
-    expect((await client.post(`/v1/payments/${id}/release`, stale)).status).toBe(412);
+    expect((await operator.post(`/v1/payments/${id}/release`, stale)).status).toBe(412);
     expect(await causesOf(id)).toEqual(['create', 'hold']);
   });
 });

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { base32 } from '../../src/domain/base32.js';
-import { DestinationCipher } from '../../src/encryption/destination-cipher.js';
 import { FAR_HORIZON, startTestApi, type Client, type TestApi } from '../support/api.js';
 import { insertScheduled, unique } from '../support/builders.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -49,11 +48,11 @@ async function idsOf(tenant: string): Promise<readonly string[]> {
 
 /** Ten payments of one transaction, all created at this very microsecond. */
 async function tenAtOnce(client: Client, createdAt: string): Promise<void> {
-  const cipher = new DestinationCipher(api.keys);
+  const cipher = directCipher(api.keys);
   for (let i = 0; i < 10; i++) {
     const key = unique('order');
     const id = `pay_${base32(randomBytes(20))}`;
-    const sealed = cipher.encrypt({
+    const sealed = await cipher.encrypt({
       tenant: client.tenant,
       paymentId: id,
       field: 'destination',
@@ -75,7 +74,7 @@ describe('a walk through a list', () => {
   it.each([1, 4])('by pages of %d meets each payment once while others are added (PG-04)', async (limit) => {
     const client = await api.client();
     await db.database.transaction(async (tx) => {
-      const cipher = new DestinationCipher(api.keys);
+      const cipher = directCipher(api.keys);
       for (let i = 0; i < 10; i++) {
         await insertScheduled(tx, { tenant: client.tenant, lane: 'simulated/default', cipher });
       }
@@ -126,7 +125,7 @@ describe('a filter', () => {
     const b = await make({ reference: 'r1', currency: 'USD', execute_at: '2090-01-02T00:00:00Z' });
     const c = await make({ reference: 'r2', currency: 'USD', execute_at: '2090-01-03T00:00:00Z' });
     const d = await make({ currency: 'EUR', execute_at: '2090-01-04T00:00:00.000001Z' });
-    await client.post(`/v1/payments/${b}/hold`);
+    await (await api.person(client.tenant)).post(`/v1/payments/${b}/hold`);
     const createdAt = (await client.get(`/v1/payments/${c}`)).body.created_at as string;
     const found = async (query: string) => (await walk(client, `limit=1&${query}`)).flat();
     expect(await found('state=held')).toEqual([b]);

@@ -13,13 +13,8 @@ beforeAll(async () => {
   db = await createTestDatabase();
   api = await startTestApi({ database: db.database });
   const tenant = await seedTenant(db.database);
-  client = (
-    await api.client({
-      tenant,
-      scopes: ['payments:create', 'payments:read', 'payments:cancel', 'payments:update'],
-    })
-  ).key;
-  operator = (await api.client({ tenant, scopes: ['payments:read', 'payments:operate'] })).key;
+  client = (await api.client({ tenant })).key;
+  operator = (await api.person(tenant)).key;
 });
 afterAll(async () => {
   await api.close();

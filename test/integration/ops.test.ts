@@ -89,7 +89,6 @@ describe('payments seed-local', () => {
       client: ['local', ...client],
       client_readonly: ['local', 'payments:read'],
       other_tenant: ['local-other', ...client],
-      operator: ['local', 'lanes:operate', 'payments:cancel', 'payments:operate', 'payments:read'],
     });
   });
 
@@ -98,7 +97,7 @@ describe('payments seed-local', () => {
     const active = await db.query(
       `SELECT name FROM api_key WHERE revoked_at IS NULL AND tenant_id LIKE 'local%' ORDER BY name`,
     );
-    expect(active).toHaveLength(4);
+    expect(active).toHaveLength(3);
   });
 
   it('refuses in production mode, and where the key file is not marked as development', async () => {

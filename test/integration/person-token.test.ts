@@ -190,12 +190,15 @@ describe('without an issuer', () => {
 });
 
 describe('an API key', () => {
-  it('cannot resolve, even when its row was given the scope by hand: a key is no person', async () => {
+  it('cannot be given what people do, and could do nothing with it: a key is no person', async () => {
     const client = await api.client({ tenant });
-    await db.query(
-      `UPDATE api_key SET scopes = array_append(scopes, 'payments:resolve') WHERE tenant_id = $1`,
-      [tenant],
-    );
+    const give = () =>
+      db.query(`UPDATE api_key SET scopes = array_append(scopes, 'payments:resolve') WHERE tenant_id = $1`, [
+        tenant,
+      ]);
+    await expect(give()).rejects.toThrow(/api_key_scopes_of_machines/);
+    await db.query(`ALTER TABLE api_key DROP CONSTRAINT api_key_scopes_of_machines`);
+    await give();
     const fresh = await startTestApi({ database: db.database, env: issuer.env, keys: api.keys });
     try {
       const answer = await fresh.as(client.key).post(`/v1/reviews/pay_${'a'.repeat(32)}/own`);

@@ -11,6 +11,7 @@ import { createLogger } from '../../src/platform/logger.js';
 import { registryOf, type ProviderRegistry } from '../../src/providers/provider-registry.js';
 import { SimulatedProvider } from '../../src/providers/simulated/simulated.adapter.js';
 import { seedTenant, unique, type TenantSeed } from './builders.js';
+import { createTestIssuer, type TokenSeed } from './people.js';
 
 /** Every scope that a key can hold. */
 export const ALL_SCOPES: readonly Scope[] = [
@@ -18,8 +19,6 @@ export const ALL_SCOPES: readonly Scope[] = [
   'payments:read',
   'payments:cancel',
   'payments:update',
-  'payments:operate',
-  'lanes:operate',
 ];
 
 export interface ApiAnswer {
@@ -61,6 +60,8 @@ export interface TestApi {
     readonly tenant?: TenantSeed | string;
     readonly scopes?: readonly Scope[];
   }): Promise<Client>;
+  /** A person of the tenant; the usual one is an operator. Only with the issuer that the rig makes itself. */
+  person(tenant: string, seed?: TokenSeed): Promise<Client>;
   /** A way in with any credential, or none. */
   as(key: string | null, tenant?: string): Client;
   close(): Promise<void>;
@@ -107,9 +108,11 @@ export function inHours(hours: number): string {
 
 /** Starts the API of this process's code on a free port of the loopback, on the given database. */
 export async function startTestApi(options: TestApiOptions): Promise<TestApi> {
+  const issuer = await createTestIssuer();
   const config = readConfig({
     PAYMENTS_DATABASE_URL: 'postgres://never.used/by-the-test',
     PAYMENTS_KEYS_FILE: 'never-read',
+    ...issuer.env,
     ...options.env,
   });
   const keys = options.keys ?? testKeys();
@@ -152,7 +155,14 @@ export async function startTestApi(options: TestApiOptions): Promise<TestApi> {
       );
       return as(made.text, id);
     },
+    person: async (tenant, seed = {}) => {
+      if (config.oidc?.keySetUrl !== issuer.env['PAYMENTS_OIDC_JWKS']) {
+        throw new Error('This API knows another issuer: sign with that one.');
+      }
+      return as(await issuer.token({ tenant, ...seed }), tenant);
+    },
     close: async () => {
+      issuer.close();
       await dispatcher.destroy();
       await app.close();
       await providers.closeAll();

@@ -17,7 +17,9 @@ export interface ApiTarget {
  * Whose credential of the local stack a command takes when none is given: a key, or a person, for
  * whom a fresh token is signed.
  */
-export type LocalKey = 'client' | 'operator' | { readonly person: string };
+export type LocalKey = 'client' | { readonly person: string };
+/** Operators of the local stack are people, as everywhere. */
+export const LOCAL_OPERATOR: LocalKey = Object.freeze({ person: 'operator-1' });
 
 /**
  * The API to ask: options, else PAYMENTS_API_URL and PAYMENTS_API_KEY, else the local stack. A key

@@ -1,9 +1,14 @@
-import { Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
+import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import { Tenant } from './tenant.entity.js';
 
 /** A machine's credential. Only the keyed digest of its secret is stored. */
 @Entity('api_key')
 @Index('api_key_by_tenant', ['tenantId'])
+@Check(
+  'api_key_scopes_of_machines',
+  `scopes <@ ARRAY['payments:create', 'payments:read', 'payments:cancel', 'payments:update']`,
+)
+@Check('api_key_one_year', `expires_at <= created_at + interval '365 days 1 minute'`)
 export class ApiKey {
   @PrimaryColumn('text', { name: 'id', primaryKeyConstraintName: 'api_key_pkey' })
   id: string;

@@ -5,6 +5,8 @@ import { AddCapabilityClasses1796150000000 } from './1796150000000-add-capabilit
 import { AddResolutions1796200000000 } from './1796200000000-add-resolutions.js';
 import { AddWebhookInbox1796300000000 } from './1796300000000-add-webhook-inbox.js';
 import { AddSettlement1796400000000 } from './1796400000000-add-settlement.js';
+import { LimitApiKeys1796450000000 } from './1796450000000-limit-api-keys.js';
+import { AddDataKeys1796530000000 } from './1796530000000-add-data-keys.js';
 
 /** Every migration, oldest first. Listed by hand: a file that is not here does not run. */
 export const MIGRATIONS = [
@@ -15,4 +17,6 @@ export const MIGRATIONS = [
   AddResolutions1796200000000,
   AddWebhookInbox1796300000000,
   AddSettlement1796400000000,
+  LimitApiKeys1796450000000,
+  AddDataKeys1796530000000,
 ];

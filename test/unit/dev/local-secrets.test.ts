@@ -6,7 +6,7 @@ import { ensureApiKeys, ensureKeysFile } from '../../../src/dev/local-secrets.js
 import { openStackFolder } from '../../../src/dev/stack-folder.js';
 import { temporaryFolder } from './temporary-folder.js';
 
-const API_KEYS = { client: 'ps_1', client_readonly: 'ps_2', other_tenant: 'ps_3', operator: 'ps_4' };
+const API_KEYS = { client: 'ps_1', client_readonly: 'ps_2', other_tenant: 'ps_3' };
 
 /** A checkout whose operations program runs `script` and counts its runs in a file. */
 function checkout(script: string): { root: string; runs: () => number } {

@@ -13,7 +13,7 @@ const running = describeStack({
   temporal: { address: '127.0.0.1:7330', namespace: 'default', isOurs: true },
   postgresUrl: 'postgres://o:p@127.0.0.1:7350/payments',
   simulatorControlToken: 'token',
-  apiKeys: { client: 'c', client_readonly: 'r', other_tenant: 'o', operator: 'p' },
+  apiKeys: { client: 'c', client_readonly: 'r', other_tenant: 'o' },
   issuerKeyFile: 'issuer-key.json',
   environment: { PAYMENTS_MODE: 'development' },
   pids: [
@@ -30,9 +30,9 @@ describe('stack.json', () => {
   });
 
   it('names the people who can log in, no two of them one person', () => {
-    expect(Object.keys(running.people)).toEqual(['operator-1', 'operator-2', 'approver-1']);
+    expect(Object.keys(running.people)).toEqual(['operator-1', 'operator-2', 'approver-1', 'auditor-1']);
     const subjects = Object.values(running.people).map((person) => person.subject);
-    expect(new Set(subjects).size).toBe(3);
+    expect(new Set(subjects).size).toBe(4);
   });
 
   it('names no Web UI for a Temporal server that is not ours', () => {

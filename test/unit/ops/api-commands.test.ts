@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -320,6 +321,14 @@ describe('list and history', () => {
   });
 });
 
+/** The key, or the subject of the token. */
+function callerOf(authorization: string): string {
+  const text = authorization.replace('Bearer ', '');
+  const claims = text.split('.')[1];
+  if (claims === undefined) return text;
+  return (JSON.parse(Buffer.from(claims, 'base64url').toString()) as { sub: string }).sub;
+}
+
 describe('the local stack', () => {
   let folder: string;
   beforeEach(() => {
@@ -328,22 +337,28 @@ describe('the local stack', () => {
   afterEach(() => rmSync(folder, { recursive: true }));
 
   function stack(state: string): void {
-    const keys = { client: 'key-of-client', operator: 'key-of-operator' };
+    const { privateKey } = generateKeyPairSync('ed25519');
+    const keyFile = join(folder, 'issuer-key.json');
+    const issuer = { development: true, issuer: 'http://i', audience: 'payments', kid: 'k' };
+    writeFileSync(keyFile, JSON.stringify({ ...issuer, private_key: privateKey.export({ format: 'jwk' }) }));
     writeFileSync(
       join(folder, 'stack.json'),
-      JSON.stringify({ state, api_url: url, api_keys: keys, environment: {} }),
+      JSON.stringify({
+        ...{ state, api_url: url, environment: {}, issuer_key_file: keyFile },
+        api_keys: { client: 'key-of-client' },
+        people: { 'operator-1': { subject: 'operator-1', tenant: 'local', roles: ['operator'] } },
+      }),
     );
   }
   const local = (...args: string[]): Promise<Ran> => payments(args, { PAYMENTS_LOCAL_DIR: folder });
 
-  it('is asked when nothing else is named: hold and release as operator, the rest as client', async () => {
+  it('is asked when nothing else is named: with its key, and as its operator where a key may not', async () => {
     stack('running');
-    for (const command of ['get', 'cancel', 'hold', 'release']) await local(command, ID);
-    expect(seen.map((s) => s.headers.authorization?.replace('Bearer key-of-', ''))).toEqual([
-      'client',
-      'client',
-      'operator',
-      'operator',
+    for (const command of ['get', 'cancel', 'hold', 'release', 'escalate']) await local(command, ID);
+    await local('lanes');
+    expect(seen.map((s) => callerOf(s.headers.authorization ?? ''))).toEqual([
+      ...['key-of-client', 'key-of-client'],
+      ...['operator-1', 'operator-1', 'operator-1', 'operator-1'],
     ]);
   });
 

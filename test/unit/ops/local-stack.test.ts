@@ -26,7 +26,7 @@ function stack(state: 'running' | 'stopped'): void {
   const content = {
     state,
     api_url: 'http://127.0.0.1:1',
-    api_keys: { client: 'c', operator: 'o' },
+    api_keys: { client: 'c' },
     environment: { PAYMENTS_DATABASE_URL: 'postgres://local/payments', PAYMENTS_MODE: 'development' },
   };
   writeFileSync(join(folder, 'stack.json'), JSON.stringify(content));

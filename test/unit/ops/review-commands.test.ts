@@ -65,7 +65,7 @@ function writeStack(changes: object = {}, key: object = {}): void {
     JSON.stringify({
       state: 'running',
       api_url: url,
-      api_keys: { client: 'c', operator: 'o' },
+      api_keys: { client: 'c' },
       people: {
         'operator-1': person('operator-1', 'operator'),
         'approver-1': person('approver-1', 'approver'),
