@@ -8,6 +8,10 @@ import { Problem } from './payments/schemas/problem.schema.js';
 
 const DOCUMENT_URL = '/openapi.json';
 const PAGES_URL = '/docs';
+/** The pages run their own scripts and nothing else; their program writes styles into its elements. */
+const PAGES_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /** True for the routes that the documentation itself is made of. */
 export function isDocumentationUrl(url: string): boolean {
@@ -16,6 +20,13 @@ export function isDocumentationUrl(url: string): boolean {
 
 /** Serves the document and its pages. It is written when it is first asked for, not at start. */
 export function installDocumentation(app: NestFastifyApplication): void {
+  app
+    .getHttpAdapter()
+    .getInstance()
+    .addHook('onSend', (request, reply, _payload, done) => {
+      if (isDocumentationUrl(request.url)) reply.header('Content-Security-Policy', PAGES_POLICY);
+      done();
+    });
   SwaggerModule.setup(PAGES_URL, app, () => openApiDocument(app), {
     jsonDocumentUrl: DOCUMENT_URL,
     raw: ['json'],

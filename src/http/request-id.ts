@@ -14,5 +14,9 @@ export function headersOfEveryAnswer(requestId: string): Readonly<Record<string,
     'Request-Id': requestId,
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
+    'Strict-Transport-Security': 'max-age=31536000; includeSubDomains',
+    'Referrer-Policy': 'no-referrer',
+    // Answers are data: a browser that shows one anyway runs and embeds nothing of it.
+    'Content-Security-Policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
   };
 }

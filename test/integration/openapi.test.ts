@@ -64,6 +64,17 @@ describe('the document', () => {
     }
   });
 
+  it('has pages that run their own scripts only, and no script in their text that such a policy would stop', async () => {
+    const page = await request(`${api.url}/docs`);
+    const html = await page.body.text();
+    expect(page.headers['content-security-policy']).toContain("script-src 'self';");
+    expect(html).not.toMatch(/<script(?![^>]*\bsrc=)[^>]*>|\son\w+=/i);
+    expect([...html.matchAll(/(?:src|href)="(https?:)?\/\//g)]).toEqual([]);
+    const other = await request(`${api.url}/v1/payments`);
+    await other.body.dump();
+    expect(other.headers['content-security-policy']).toContain("default-src 'none'");
+  });
+
   it('has every route of the router and no other', () => {
     expect(
       operations()

@@ -137,7 +137,7 @@ const VALID_TEXT = JSON.stringify(VALID);
 const ID = `pay_${'a'.repeat(32)}`;
 
 describe('every answer', () => {
-  it('has a request id of its own, no-store and nosniff, on success, refusal and unknown route', async () => {
+  it('has a request id of its own, no-store and what keeps browsers from using it, also on refusals and unknown routes', async () => {
     const answers = [
       await send('POST', '/v1/payments', VALID_TEXT),
       await send('POST', '/v1/payments', '{}'),
@@ -150,6 +150,9 @@ describe('every answer', () => {
       expect(headers['request-id']).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
       expect(headers['cache-control']).toBe('no-store');
       expect(headers['x-content-type-options']).toBe('nosniff');
+      expect(headers['strict-transport-security']).toBe('max-age=31536000; includeSubDomains');
+      expect(headers['referrer-policy']).toBe('no-referrer');
+      expect(headers['content-security-policy']).toMatch(/^default-src 'none'.*frame-ancestors 'none'$/);
     }
     expect(new Set(answers.map(({ headers }) => headers['request-id'])).size).toBe(answers.length);
   });
