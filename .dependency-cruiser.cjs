@@ -379,6 +379,12 @@ const PACKAGES = [
     'What a provider or a bank wrote is read in one place, with its bounds.',
     ['^src/reconciliation/'],
   ),
+  placed(
+    'address-ranges-in-outgoing-webhooks',
+    ['ipaddr[.]js'],
+    'One place judges which addresses a client may make us dial.',
+    ['^src/webhooks/outgoing/'],
+  ),
   placed('pino-in-platform', ['pino', 'pino-http'], 'One logger, with one allow-list of fields.', [
     '^src/platform/',
   ]),

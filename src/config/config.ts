@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { StripeEnvironment, stripeSettingsOf } from './stripe-settings.js';
 import type { StripeSettings } from './stripe-settings.js';
 import { TemporalEnvironment, temporalSettingsOf, type TemporalSettings } from './temporal-settings.js';
+import { WebhookOutEnvironment, webhookOutSettingsOf, type WebhookOutSettings } from './webhook-out-settings.js';
 
 /**
  * Reads and validates the environment once. Every process takes its settings from the one typed
@@ -38,6 +39,7 @@ const Environment = z.object({
   PAYMENTS_OIDC_MFA_ACR: z.string().optional(),
   PAYMENTS_WEBHOOK_SECRETS: z.string().optional(),
   PAYMENTS_WEBHOOK_SECRETS_FILE: z.string().min(1).optional(),
+  ...WebhookOutEnvironment,
   PAYMENTS_HORIZON_DAYS: positive.default(366),
   PAYMENTS_MAX_ARMED: integer.min(1).default(5_000),
   PAYMENTS_LADDER_DIVISOR: positive.default(1),
@@ -72,6 +74,8 @@ export interface Config {
    * account without an entry has no webhooks here.
    */
   readonly webhookSecrets: ReadonlyMap<string, readonly string[]>;
+  /** Where events may be sent to clients, and by which way. */
+  readonly webhookOut: WebhookOutSettings;
   /** How far ahead `execute_at` may lie, in days. */
   readonly horizonDays: number;
   /** Payments that one worker holds armed at once; each takes two activity slots. */
@@ -115,6 +119,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     stripe: stripeSettingsOf(e, e.PAYMENTS_MODE),
     oidc: oidcOf(e),
     webhookSecrets: webhookSecretsOf(e),
+    webhookOut: webhookOutSettingsOf(e, e.PAYMENTS_MODE),
     horizonDays: e.PAYMENTS_HORIZON_DAYS,
     maxArmed: e.PAYMENTS_MAX_ARMED,
     ladderDivisor: e.PAYMENTS_LADDER_DIVISOR,

