@@ -176,6 +176,12 @@ const FOLDERS = [
     [DOMAIN, PERSISTENCE, PLATFORM, CONFIG],
   ),
   folder(
+    'rate-limits',
+    '^src/rate-limits/',
+    'How fast callers may call. It is told who calls, and knows neither credentials nor routes.',
+    [DOMAIN, PERSISTENCE, PLATFORM, CONFIG],
+  ),
+  folder(
     'lanes',
     '^src/lanes/',
     'A lane belongs to a provider. Deviations: it uses the names and capabilities of the provider port; its ' +
@@ -245,7 +251,7 @@ const FOLDERS = [
       DOMAIN,
       PERSISTENCE,
       PROVIDER_PORT,
-      '^src/(auth|audit|encryption|invariants|orchestration|reconciliation)/',
+      '^src/(auth|audit|encryption|invariants|orchestration|rate-limits|reconciliation)/',
       PLATFORM,
       CONFIG,
     ],
@@ -364,7 +370,7 @@ const PACKAGES = [
     ['@nestjs/[^/]+', 'nestjs-pino', 'fastify', '@fastify/[^/]+', 'rxjs', 'reflect-metadata'],
     'Controllers, guards and modules need the framework; everything below is plain classes and functions that ' +
       'a test builds by hand.',
-    ['^src/(payments|lanes|review|reconciliation|webhooks|auth|http|platform)/', ROOTS],
+    ['^src/(payments|lanes|review|reconciliation|webhooks|auth|rate-limits|http|platform)/', ROOTS],
   ),
   placed('tokens-in-auth', ['jose'], 'One place decides which tokens let somebody in.', ['^src/auth/']),
   placed('stripe-in-its-adapter', ['stripe'], 'A provider SDK belongs to its adapter.', [
@@ -409,7 +415,7 @@ const PACKAGES = [
 ];
 
 const KNOWN_FOLDERS =
-  'domain|payments|submission|review|reconciliation|webhooks|providers|auth|audit|encryption|lanes|outbox|' +
+  'domain|payments|submission|review|reconciliation|webhooks|providers|auth|audit|encryption|rate-limits|lanes|outbox|' +
   'invariants|orchestration|worker|persistence|http|ops|metrics|config|platform|simulator|dev';
 
 const ANYTHING = [
