@@ -1,6 +1,7 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import type { Config, KeysFile } from './config/config.js';
 import { nextPollMs } from './domain/submission-policy.js';
+import { createCipher } from './encryption/create-cipher.js';
 import { DestinationCipher } from './encryption/destination-cipher.js';
 import { createOrchestration } from './orchestration/temporal-client.js';
 import { OutboxRelay } from './outbox/outbox-relay.js';
@@ -44,13 +45,18 @@ export class WorkerModule {
           useFactory: () => new Database({ ...config.database, applicationName: 'payments-worker' }),
         },
         {
-          provide: SubmissionEngine,
+          provide: DestinationCipher,
           inject: [Database],
-          useFactory: (database: Database) =>
+          useFactory: (database: Database) => createCipher({ keys, sqlOf: () => database, log }),
+        },
+        {
+          provide: SubmissionEngine,
+          inject: [Database, DestinationCipher],
+          useFactory: (database: Database, cipher: DestinationCipher) =>
             new SubmissionEngine({
               database,
               providers,
-              cipher: new DestinationCipher(keys),
+              cipher,
               events,
               ladderDivisor: config.ladderDivisor,
             }),
@@ -74,13 +80,13 @@ export class WorkerModule {
         },
         {
           provide: WebhookInbox,
-          inject: [Database, OutboxRelay],
-          useFactory: (database: Database, relay: OutboxRelay) => {
+          inject: [Database, OutboxRelay, DestinationCipher],
+          useFactory: (database: Database, relay: OutboxRelay, cipher: DestinationCipher) => {
             const processing = new ProcessEvent({
               sql: database,
               news: new ProviderNews(database, nextPollMs(0, config.ladderDivisor)),
               returns: new PaymentReturns(database, relay),
-              cipher: new DestinationCipher(keys),
+              cipher,
             });
             return new WebhookInbox({
               sql: database,

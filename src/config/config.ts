@@ -3,7 +3,13 @@ import { z } from 'zod';
 import { StripeEnvironment, stripeSettingsOf } from './stripe-settings.js';
 import type { StripeSettings } from './stripe-settings.js';
 import { TemporalEnvironment, temporalSettingsOf, type TemporalSettings } from './temporal-settings.js';
-import { WebhookOutEnvironment, webhookOutSettingsOf, type WebhookOutSettings } from './webhook-out-settings.js';
+import {
+  WebhookOutEnvironment,
+  webhookOutSettingsOf,
+  type WebhookOutSettings,
+} from './webhook-out-settings.js';
+
+export { readKeysFile, type KeysFile } from './key-file.js';
 
 /**
  * Reads and validates the environment once. Every process takes its settings from the one typed
@@ -188,43 +194,4 @@ function webhookSecretsOf(e: z.infer<typeof Environment>): ReadonlyMap<string, r
     throw new Error('The webhook secrets do not have the expected form. See .env.example.');
   }
   return new Map(Object.entries(parsed.data));
-}
-
-const keySet = z.object({
-  /** The id of the key that new rows take. */
-  active: z.string().regex(/^[a-z0-9-]{1,32}$/),
-  /** Key id to 32 bytes in base64. Old ids stay until no row needs them. */
-  keys: z.record(z.string().regex(/^[a-z0-9-]{1,32}$/), z.base64()),
-});
-const KeysFile = z.object({
-  /** Marks keys that anybody may read; production mode refuses them. */
-  development: z.boolean().default(false),
-  encryption: keySet,
-  digest: keySet,
-  pepper: keySet,
-  cursor: keySet,
-});
-export type KeysFile = z.infer<typeof KeysFile>;
-
-/**
- * Reads the key file: AES-256-GCM keys for destinations, HMAC keys for their digests, for API
- * keys and for list cursors.
- * @throws Error when the file is missing, malformed, holds a key that is not 32 bytes, or is a
- * development file in production mode.
- */
-export function readKeysFile(path: string, mode: Config['mode']): KeysFile {
-  const parsed = KeysFile.safeParse(JSON.parse(readFileSync(path, 'utf8')));
-  if (!parsed.success) throw new Error('The key file does not have the expected form. See .env.example.');
-  const file = parsed.data;
-  for (const name of ['encryption', 'digest', 'pepper', 'cursor'] as const) {
-    const set = file[name];
-    if (!(set.active in set.keys)) throw new Error(`The key file's ${name} set lacks its active key.`);
-    for (const [id, key] of Object.entries(set.keys)) {
-      if (Buffer.from(key, 'base64').length !== 32) throw new Error(`Key ${id} of ${name} is not 32 bytes.`);
-    }
-  }
-  if (file.development && mode === 'production') {
-    throw new Error('The key file is marked as development; production needs keys of its own.');
-  }
-  return file;
 }

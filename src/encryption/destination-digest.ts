@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { KeysFile } from '../config/config.js';
+import type { KeySet } from '../config/key-file.js';
 import { KeyRing, type RingKey } from './key-ring.js';
 
 export interface KeyedDigest {
@@ -16,7 +16,7 @@ export interface KeyedDigest {
 export class DestinationDigests {
   private readonly ring: KeyRing;
 
-  constructor(set: KeysFile['digest']) {
+  constructor(set: KeySet) {
     this.ring = new KeyRing(set);
   }
 

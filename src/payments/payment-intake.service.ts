@@ -107,13 +107,17 @@ export class PaymentIntake {
     return provider;
   }
 
-  private insert(id: PaymentId, provider: PaymentProvider, request: CreateRequest): Promise<InsertResult> {
+  private async insert(
+    id: PaymentId,
+    provider: PaymentProvider,
+    request: CreateRequest,
+  ): Promise<InsertResult> {
     const { tenantId, actor, key, command } = request;
     const { cipher, db, horizonDays } = this.options;
     const { destination } = command;
     const digested = cipher.digests.digest(destination);
     const place = { tenant: tenantId, paymentId: id, field: 'destination' } as const;
-    const sealed = cipher.encrypt({ ...place, plaintext: destination });
+    const sealed = await cipher.encrypt({ ...place, plaintext: destination });
     return insertPayment(db, {
       id,
       tenantId,

@@ -7,15 +7,15 @@ import type { HistoryEntryView, PaymentView } from './schemas/payment.schema.js'
 
 /** Shows payments to their tenant. */
 export class PaymentViews {
-  constructor(private readonly cipher: DestinationCipher) {}
+  constructor(private readonly cipher: Pick<DestinationCipher, 'openDestination'>) {}
 
   /**
    * The destination in clear: the tenant gave it, and payments:read is the scope that may see it
    * again.
-   * @throws NotAuthentic or UnknownKey when the stored destination does not open.
+   * @throws NotAuthentic, UnknownKey, DataKeyDeleted when the stored destination does not open.
    */
-  of(row: PaymentRow): PaymentView {
-    return paymentView(row, this.cipher.openDestination(row));
+  async of(row: PaymentRow): Promise<PaymentView> {
+    return paymentView(row, await this.cipher.openDestination(row));
   }
 }
 

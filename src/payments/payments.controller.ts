@@ -58,7 +58,8 @@ export class PaymentsController {
   ): Promise<PaymentListView> {
     const { rows, nextCursor } = await this.queries.list(principalOf(request).tenantId, query);
     if (nextCursor !== null) reply.header('link', nextLink(request, nextCursor));
-    return { data: rows.map((row) => this.views.of(row)), next_cursor: nextCursor };
+    const data = await Promise.all(rows.map((row) => this.views.of(row)));
+    return { data, next_cursor: nextCursor };
   }
 
   @Get(':id')
@@ -154,7 +155,7 @@ export class PaymentsController {
     return this.answer(await this.lifecycle.escalate(targetOf(request, id)), reply);
   }
 
-  private answer(row: PaymentRow, reply: FastifyReply): PaymentView {
+  private answer(row: PaymentRow, reply: FastifyReply): Promise<PaymentView> {
     reply.header('etag', entityTag(row.version));
     return this.views.of(row);
   }

@@ -1,9 +1,11 @@
 import { Module } from '@nestjs/common';
-import { CONFIG, KEYS, PROVIDERS } from '../platform/tokens.js';
+import { CONFIG, KEYS, LOG, PROVIDERS } from '../platform/tokens.js';
 import type { Config, KeysFile } from '../config/config.js';
+import { createCipher } from '../encryption/create-cipher.js';
 import { DestinationCipher } from '../encryption/destination-cipher.js';
 import { OUTBOX_NUDGE, type OutboxNudge } from '../outbox/outbox-nudge.js';
 import { Database } from '../persistence/database.js';
+import type { Log } from '../platform/logger.js';
 import type { ProviderRegistry } from '../providers/provider-registry.js';
 import { ListCursors } from './list-cursor.js';
 import { PaymentIntake } from './payment-intake.service.js';
@@ -19,8 +21,8 @@ import { PaymentsController } from './payments.controller.js';
   providers: [
     {
       provide: DestinationCipher,
-      inject: [KEYS],
-      useFactory: (keys: KeysFile) => new DestinationCipher(keys),
+      inject: [KEYS, Database, LOG],
+      useFactory: (keys: KeysFile, db: Database, log: Log) => createCipher({ keys, sqlOf: () => db, log }),
     },
     {
       provide: PaymentIntake,

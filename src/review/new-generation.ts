@@ -40,8 +40,13 @@ export class NewGenerations {
     }
     const provider = this.find(payment.provider);
     const key = providerKey(paymentId as PaymentId, proven + 1, sha1);
-    const submission = this.prepare(provider, payment, { generation: proven + 1, providerKey: key });
-    const sealed = this.cipher.sealParameters({
+    const destination = await this.cipher.openDestination(payment);
+    const submission = this.prepare(provider, payment, {
+      generation: proven + 1,
+      providerKey: key,
+      destination,
+    });
+    const sealed = await this.cipher.sealParameters({
       tenantId: payment.tenant_id,
       paymentId,
       text: submission.parameters,
@@ -67,7 +72,7 @@ export class NewGenerations {
   private prepare(
     provider: PaymentProvider,
     payment: LockedPayment,
-    next: { readonly generation: number; readonly providerKey: string },
+    next: { readonly generation: number; readonly providerKey: string; readonly destination: string },
   ) {
     try {
       return provider.prepare({
@@ -75,7 +80,6 @@ export class NewGenerations {
         paymentId: payment.id,
         amountMinor: payment.amount,
         currency: payment.currency,
-        destination: this.cipher.openDestination(payment),
         reference: payment.reference,
         description: payment.description,
       });

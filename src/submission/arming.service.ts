@@ -1,5 +1,6 @@
 import { providerKey, type PaymentId } from '../domain/payment-id.js';
 import type { ArmHint, NotDue } from '../../workflows/contract.js';
+import { unreadableCode } from '../encryption/unreadable.js';
 import type { Sql } from '../persistence/database.js';
 import { sha1 } from '../platform/sha256.js';
 import { PrepareRefused, type PaymentProvider } from '../providers/payment-provider.js';
@@ -20,20 +21,24 @@ export type EncryptedDestination = Pick<
 
 /** Opens and seals what is stored encrypted; bound to the encryption folder by the worker. */
 export interface SubmissionCipher {
-  /** @throws when the stored destination cannot be opened or does not match its digest. */
-  openDestination(of: EncryptedDestination): string;
-  sealParameters(of: { readonly tenantId: string; readonly paymentId: string; readonly text: string }): {
-    readonly keyId: string;
-    readonly ciphertext: Buffer;
-  };
-  /** @throws when the stored parameters cannot be opened or do not match their SHA-256. */
+  /**
+   * @throws what `unreadableCode` knows when the stored destination cannot be opened or does not match its
+   * digest; faults of storage when a key has to be read.
+   */
+  openDestination(of: EncryptedDestination): Promise<string>;
+  sealParameters(of: {
+    readonly tenantId: string;
+    readonly paymentId: string;
+    readonly text: string;
+  }): Promise<{ readonly keyId: string; readonly ciphertext: Buffer }>;
+  /** @throws as `openDestination`, and when the stored parameters do not match their SHA-256. */
   openParameters(of: {
     readonly tenantId: string;
     readonly paymentId: string;
     readonly keyId: string;
     readonly ciphertext: Buffer;
     readonly sha256: Buffer;
-  }): string;
+  }): Promise<string>;
 }
 
 export interface Providers {
@@ -86,22 +91,25 @@ export class ArmingService {
     entry.dueAtMs = instruction.due_at_ms;
     if (instruction.state !== 'scheduled')
       return { kind: 'ready', instruction, prepared: null, refusal: null };
-    const built = this.prepare(instruction);
+    const built = await this.prepare(instruction);
     if (typeof built !== 'string') return { kind: 'ready', instruction, prepared: built, refusal: null };
     this.onPrepareFailed(instruction.id, built);
     return { kind: 'ready', instruction, prepared: null, refusal: built };
   }
 
-  /** @returns the request, or the code of why it cannot be built. */
-  private prepare(instruction: Instruction): Prepared | string {
+  /** @returns the request, or the code of why it cannot be built. @throws faults of storage. */
+  private async prepare(instruction: Instruction): Promise<Prepared | string> {
     const provider = this.providers.get(instruction.provider);
     if (!provider) return 'provider_unknown';
     if (provider.account !== instruction.lane_account) return 'other_account';
     let destination: string;
     try {
-      destination = this.cipher.openDestination(instruction);
-    } catch {
-      return 'destination_unreadable';
+      destination = await this.cipher.openDestination(instruction);
+    } catch (error) {
+      // Storage that is away says nothing about the row: only what cannot be opened holds the payment.
+      const code = unreadableCode(error);
+      if (code === null) throw error;
+      return code;
     }
     const key = providerKey(instruction.id as PaymentId, 1, sha1);
     try {
@@ -115,7 +123,7 @@ export class ArmingService {
         reference: instruction.reference,
         description: instruction.description,
       });
-      const sealed = this.cipher.sealParameters({
+      const sealed = await this.cipher.sealParameters({
         tenantId: instruction.tenant_id,
         paymentId: instruction.id,
         text: submission.parameters,

@@ -1,4 +1,5 @@
 import { CLASS_RULES, CALL_DEADLINE_MS, LOOK_BEFORE_SEND_MS } from '../domain/submission-policy.js';
+import { unreadableCode } from '../encryption/unreadable.js';
 import type { Sql } from '../persistence/database.js';
 import { monotonicMs } from '../platform/clock.js';
 import {
@@ -42,7 +43,7 @@ export class ProviderCall {
     const { scope } = provider.capabilities().idempotency;
     if (scope !== 'account' && provider.credentialId !== claim.credentialId)
       return notSent('credential_changed');
-    const prepared = this.prepared(claim);
+    const prepared = await this.prepared(claim);
     if (!prepared) return notSent('parameters_unreadable');
     const attempt: AttemptContext = {
       paymentId: claim.paymentId,
@@ -103,17 +104,19 @@ export class ProviderCall {
     }
   }
 
-  private prepared(claim: Claim): PreparedSubmission | null {
+  private async prepared(claim: Claim): Promise<PreparedSubmission | null> {
     let parameters: string;
     try {
-      parameters = this.cipher.openParameters({
+      parameters = await this.cipher.openParameters({
         tenantId: claim.tenantId,
         paymentId: claim.paymentId,
         keyId: claim.parametersKeyId,
         ciphertext: claim.parameters,
         sha256: claim.parametersSha256,
       });
-    } catch {
+    } catch (error) {
+      // Also a key that could not be read: nothing was sent, and the next attempt reads it again.
+      if (unreadableCode(error) === null) this.events.fault('submit-payment', error);
       return null;
     }
     return {

@@ -33,7 +33,7 @@ export class ProviderLookup {
     if (generation === null || providerKey === null) return { kind: 'cannot_tell', code: 'never_sent' };
     let destination: string;
     try {
-      destination = this.cipher.openDestination({ ...payment, tenant_id: payment.tenantId });
+      destination = await this.cipher.openDestination({ ...payment, tenant_id: payment.tenantId });
     } catch (error) {
       // A hit could not be compared. The ladder goes on, so that people hear of it.
       this.events.fault('inquire', error);

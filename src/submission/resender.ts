@@ -27,7 +27,7 @@ export class Resender {
    */
   async resend(provider: PaymentProvider, payment: OpenOutcome): Promise<boolean> {
     if (payment.capabilityClass === null || !CLASS_RULES[payment.capabilityClass].resends) return false;
-    const target = this.presentTarget(provider, payment);
+    const target = await this.presentTarget(provider, payment);
     if (!target) return false;
     const { idempotency, lookup } = provider.capabilities();
     const opened = await resendUnknown(this.sql, payment.lane, this.lease.id, payment.id, {
@@ -44,7 +44,10 @@ export class Resender {
   }
 
   /** Where the adapter of this process would send the payment today; null when it would not. */
-  private presentTarget(provider: PaymentProvider, payment: OpenOutcome): PreparedSubmission | null {
+  private async presentTarget(
+    provider: PaymentProvider,
+    payment: OpenOutcome,
+  ): Promise<PreparedSubmission | null> {
     if (payment.generation === null || payment.providerKey === null) return null;
     try {
       return provider.prepare({
@@ -53,7 +56,7 @@ export class Resender {
         providerKey: payment.providerKey,
         amountMinor: payment.amount,
         currency: payment.currency,
-        destination: this.cipher.openDestination({ ...payment, tenant_id: payment.tenantId }),
+        destination: await this.cipher.openDestination({ ...payment, tenant_id: payment.tenantId }),
         reference: payment.reference,
         description: payment.description,
       });

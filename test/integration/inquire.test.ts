@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { UnknownKey } from '../../src/encryption/unreadable.js';
 import type { PaymentRow } from '../../src/payments/payment.store.js';
 import {
   ask,
@@ -180,9 +181,7 @@ describe('an unknown outcome', () => {
   });
 });
 
-const keyIsGone = (): never => {
-  throw new Error('the key is gone');
-};
+const keyIsGone = (): Promise<never> => Promise.reject(new UnknownKey());
 
 /** Another client of the account pays under our reference, with a key of its own. */
 async function payElsewhere(payment: PaymentRow): Promise<void> {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { base32 } from '../../src/domain/base32.js';
 import { FAR_HORIZON, startTestApi, type Client, type TestApi } from '../support/api.js';
 import { insertScheduled, unique } from '../support/builders.js';
+import { directCipher } from '../support/ciphers.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 
 let db: TestDatabase;

@@ -33,7 +33,7 @@ describe('the database of a test file', () => {
       execute_at: executeAt,
       amount: 1_999n,
     });
-    expect(found && testCipher.openDestination(found)).toBe('acct_test');
+    expect(found && (await testCipher.openDestination(found))).toBe('acct_test');
     expect(await db.query('SELECT kind FROM outbox WHERE payment_id = $1', [id])).toEqual([
       { kind: 'start' },
     ]);

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DestinationCipher } from '../../src/encryption/destination-cipher.js';
 import { PaymentReturns } from '../../src/payments/payment-returns.service.js';
 import type { PaymentRow } from '../../src/payments/payment.store.js';
 import { ProviderNews } from '../../src/payments/provider-news.service.js';
@@ -9,6 +8,7 @@ import { ProcessEvent } from '../../src/webhooks/incoming/process-event.service.
 import { WebhookInbox } from '../../src/webhooks/incoming/webhook-inbox.js';
 import { startTestApi, testKeys, type TestApi } from '../support/api.js';
 import { testCipher } from '../support/builders.js';
+import { databaseCipher } from '../support/ciphers.js';
 import { EngineRig, pair, type TestEngine } from '../support/engine.js';
 import { until } from '../support/until.js';
 
@@ -42,7 +42,7 @@ beforeAll(async () => {
   await rig.simulator.setWebhook({ account: 'acct_a', url: to('simulated'), secrets: [OLD_SECRET] });
   await rig.simulator.setWebhook({ account: 'acct_b', url: to('simulated_b'), secrets: [SECRET] });
   const sql = rig.db.connect('inbox');
-  const sealed = new DestinationCipher(keys);
+  const sealed = databaseCipher(keys, sql);
   const processing = new ProcessEvent({
     sql,
     news: new ProviderNews(sql, 30_000),

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { DestinationCipher } from '../../src/encryption/destination-cipher.js';
+import type { DestinationCipher } from '../../src/encryption/destination-cipher.js';
 import { FINGERPRINT_VERSION } from '../../src/domain/request-fingerprint.js';
 import { parseIdempotencyKey } from '../../src/domain/idempotency-key.js';
 import { paymentId } from '../../src/domain/payment-id.js';
 import { insertPayment, type PaymentRow } from '../../src/payments/payment.store.js';
 import type { Sql } from '../../src/persistence/database.js';
 import { sha256 } from '../../src/platform/sha256.js';
+import { directCipher, newKeySet } from './ciphers.js';
 
 /** A word that no other test uses. */
 export function unique(prefix: string): string {
@@ -90,16 +91,17 @@ export interface PaymentSeed {
   readonly cipher?: DestinationCipher;
 }
 
-const keySet = (id: string) => ({ active: id, keys: { [id]: randomBytes(32).toString('base64') } });
+/** The keys of `testCipher`; they live as long as the test file. */
+export const testEncryption = newKeySet('test-e');
 
 /** Opens what `insertScheduled` sealed without a cipher of the test's own. */
-export const testCipher = new DestinationCipher({ encryption: keySet('test-e'), digest: keySet('test-d') });
+export const testCipher = directCipher({ encryption: testEncryption, digest: newKeySet('test-d') });
 
-function seal(seed: PaymentSeed, id: string) {
+async function seal(seed: PaymentSeed, id: string) {
   const cipher = seed.cipher ?? testCipher;
   const plaintext = seed.destination ?? 'acct_test';
   const place = { tenant: seed.tenant, paymentId: id, field: 'destination' as const };
-  const sealed = cipher.encrypt({ ...place, plaintext });
+  const sealed = await cipher.encrypt({ ...place, plaintext });
   const { keyId, digest } = cipher.digests.digest(plaintext);
   return {
     destination: sealed.ciphertext,
@@ -136,7 +138,7 @@ export async function insertScheduled(sql: Sql, seed: PaymentSeed): Promise<Paym
     actor: seed.actor ?? 'api_key:test',
     horizonDays: 366,
     needsClassDConsent: false,
-    ...seal(seed, id),
+    ...(await seal(seed, id)),
   });
   if (result.kind !== 'inserted') throw new Error(`the payment of the test was not inserted: ${result.kind}`);
   return result.row;

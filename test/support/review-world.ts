@@ -1,6 +1,6 @@
-import { DestinationCipher } from '../../src/encryption/destination-cipher.js';
 import { startTestApi, type ApiAnswer, type Client, type TestApi } from './api.js';
 import { seedLane, seedTenant } from './builders.js';
+import { databaseCipher } from './ciphers.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
 import { createTestIssuer, type TestIssuer, type TokenSeed } from './people.js';
 import { addEvidence, paymentIn } from './payment-states.js';
@@ -28,7 +28,7 @@ export async function createReviewWorld(): Promise<ReviewWorld> {
   const api = await startTestApi({ database: db.database, env: issuer.env });
   const tenant = await seedTenant(db.database);
   const lane = await seedLane(db.database);
-  const cipher = new DestinationCipher(api.keys);
+  const cipher = databaseCipher(api.keys, db.database);
   const make = (state: PaymentState, of = tenant) =>
     paymentIn(state, db.database, { tenant: of, lane, cipher });
   return {

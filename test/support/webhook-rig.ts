@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { Agent, request } from 'undici';
 import type { KeysFile } from '../../src/config/config.js';
 import type { PaymentState } from '../../src/domain/payment-state.js';
-import { DestinationCipher } from '../../src/encryption/destination-cipher.js';
+import type { DestinationCipher } from '../../src/encryption/destination-cipher.js';
 import { metricsText } from '../../src/metrics/metrics.js';
 import { PaymentReturns } from '../../src/payments/payment-returns.service.js';
 import { ProviderNews } from '../../src/payments/provider-news.service.js';
@@ -17,6 +17,7 @@ import { SimulatedProvider } from '../../src/providers/simulated/simulated.adapt
 import type { SimulatedProfile } from '../../src/providers/simulated/simulated.descriptor.js';
 import { ProcessEvent } from '../../src/webhooks/incoming/process-event.service.js';
 import { WebhookInbox } from '../../src/webhooks/incoming/webhook-inbox.js';
+import { databaseCipher } from './ciphers.js';
 import { startTestApi, testKeys, type TestApi } from './api.js';
 import { seedLane, seedTenant } from './builders.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
@@ -180,7 +181,7 @@ export class WebhookRig {
       [a.name]: await seedLane(db.database, { provider: a.name }),
       [b.name]: await seedLane(db.database, { provider: b.name }),
     };
-    const rig = new WebhookRig(db, keys, new DestinationCipher(keys), tenant, lanes, a, b);
+    const rig = new WebhookRig(db, keys, databaseCipher(keys, db.database), tenant, lanes, a, b);
     const secrets = [rig.secrets.new, rig.secrets.old];
     rig.api = await startTestApi({
       database: db.connect('api', 12),

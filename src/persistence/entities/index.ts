@@ -1,4 +1,5 @@
 import { ApiKey } from './api-key.entity.js';
+import { DataKey } from './data-key.entity.js';
 import { DueSlot } from './due-slot.entity.js';
 import { EvidenceEntry } from './evidence.entity.js';
 import { Lane } from './lane.entity.js';
@@ -39,6 +40,7 @@ export const ENTITIES = [
   PaymentReturn,
   Worker,
   OutboxEntry,
+  DataKey,
   DueSlot,
   Setting,
   WebhookInboxEntry,

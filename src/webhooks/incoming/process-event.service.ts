@@ -76,7 +76,7 @@ export class ProcessEvent {
    * workers at once: the second finds that it agrees.
    */
   async process(provider: PaymentProvider, row: TakenEvent): Promise<EventVerdict> {
-    const event = openEvent(this.parts.cipher, row, row);
+    const event = await openEvent(this.parts.cipher, row, row);
     const { providerKey, paymentId, generation, providerRef } = event;
     if (providerKey === null && paymentId === null && providerRef === null) return DONE('ignored');
     const target = await this.parts.news.find({
@@ -216,7 +216,7 @@ export class ProcessEvent {
   private async byEvent(row: TakenEvent, target: NewsTarget, event: ProviderEvent): Promise<EventVerdict> {
     const told = standingOf(event.result);
     if (!told) return DONE('ignored');
-    const other = this.otherThanInstructed(target, event, told);
+    const other = await this.otherThanInstructed(target, event, told);
     if (other === 'not_told') return DONE('ignored');
     if (other !== null) return this.contradict(row, target, other, null);
     const { news } = this.parts;
@@ -228,16 +228,16 @@ export class ProcessEvent {
    * Rule 9 of the submission protocol. `not_told`: the event leaves out a part, so that nothing can be
    * compared and nothing contradicts.
    */
-  private otherThanInstructed(
+  private async otherThanInstructed(
     target: NewsTarget,
     event: ProviderEvent,
     { observed }: Standing,
-  ): 'other_money' | 'other_object' | 'not_told' | null {
+  ): Promise<'other_money' | 'other_object' | 'not_told' | null> {
     const { amountMinor, currency, destination } = observed;
     const isOtherMoney =
       (amountMinor !== null && amountMinor !== target.amount) ||
       (currency !== null && currency !== target.currency) ||
-      (destination !== null && destination !== this.parts.cipher.openDestination(target));
+      (destination !== null && destination !== (await this.parts.cipher.openDestination(target)));
     if (isOtherMoney) return 'other_money';
     if (isOtherObject(target, event)) return 'other_object';
     const isWhole =
@@ -255,7 +255,7 @@ export class ProcessEvent {
     event: ProviderEvent,
   ): Promise<LookupAnswer> {
     const { by } = provider.capabilities().lookup;
-    const destination = this.parts.cipher.openDestination(target);
+    const destination = await this.parts.cipher.openDestination(target);
     // The event names another object than ours: ask for all under our reference, not for the one we know.
     const isOther = isOtherObject(target, event);
     const way = by.includes('reference') ? 'reference' : by.includes('list_scan') ? 'list_scan' : 'any';

@@ -11,7 +11,7 @@ import { insertEvent } from './webhook-inbox.store.js';
 export interface ReceiveParts {
   readonly sql: Sql;
   readonly providers: Pick<ProviderRegistry, 'get'>;
-  readonly cipher: Pick<DestinationCipher, 'encrypt'>;
+  readonly cipher: Pick<DestinationCipher, 'encryptAll'>;
   /** `<provider>/<account>` to its signing secrets: one, or two while one is being replaced. */
   readonly secrets: ReadonlyMap<string, readonly string[]>;
 }
@@ -53,7 +53,7 @@ export class ReceiveWebhook {
       ...place,
       type: event.type,
       occurredAtMs: event.occurredAtMs,
-      ...sealEvent(this.parts.cipher, place, event, raw),
+      ...(await sealEvent(this.parts.cipher, place, event, raw)),
     });
     const result = isNew ? 'stored' : 'duplicate';
     webhookInTotal.add({ provider: name, result });

@@ -1,5 +1,5 @@
 import type { ProviderEvent } from '../../providers/payment-provider.js';
-import type { DestinationCipher, Sealed } from '../../encryption/destination-cipher.js';
+import type { DestinationCipher } from '../../encryption/destination-cipher.js';
 import { FOREIGN_BODY_BYTES } from '../../providers/foreign-body.js';
 
 /** The row of the inbox that an event belongs to: no ciphertext opens at the place of another. */
@@ -23,30 +23,33 @@ const BIGINT = /^-?\d{1,40}n$/;
  * Seals an event for its row: both parts may hold the destination. Twice: other bytes, both open.
  * @param raw the request's body, whose signature was right.
  */
-export function sealEvent(
-  cipher: Pick<DestinationCipher, 'encrypt'>,
+export async function sealEvent(
+  cipher: Pick<DestinationCipher, 'encryptAll'>,
   place: EventPlace,
   event: ProviderEvent,
   raw: Buffer,
-): SealedEvent {
+): Promise<SealedEvent> {
   const text = JSON.stringify(event, (_name, value: unknown) =>
     typeof value === 'bigint' ? `${value}n` : value,
   );
-  const seal = (plaintext: string): Sealed => cipher.encrypt({ ...cipherPlace(place), plaintext });
-  const sealed = seal(text);
-  return { keyId: sealed.keyId, event: sealed.ciphertext, body: seal(beginning(raw)).ciphertext };
+  const { keyId, ciphertexts } = await cipher.encryptAll({
+    ...cipherPlace(place),
+    plaintexts: [text, beginning(raw)],
+  });
+  const [sealedEvent, body] = ciphertexts as readonly [Buffer, Buffer];
+  return { keyId, event: sealedEvent, body };
 }
 
 /**
  * The event as it was sealed.
  * @throws UnknownKey, NotAuthentic: the row is damaged or its key is gone.
  */
-export function openEvent(
+export async function openEvent(
   cipher: Pick<DestinationCipher, 'decrypt'>,
   place: EventPlace,
   stored: { readonly keyId: string; readonly event: Buffer },
-): ProviderEvent {
-  const text = cipher.decrypt({ ...cipherPlace(place), keyId: stored.keyId, ciphertext: stored.event });
+): Promise<ProviderEvent> {
+  const text = await cipher.decrypt({ ...cipherPlace(place), keyId: stored.keyId, ciphertext: stored.event });
   // By name as well as by form: an id of the provider may look like an amount.
   return JSON.parse(text, (name, value: unknown) =>
     name === 'amountMinor' && typeof value === 'string' && BIGINT.test(value)

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { DestinationCipher } from '../../../src/encryption/destination-cipher.js';
 import { PaymentViews } from '../../../src/payments/payment-view.js';
 import type { PaymentRow } from '../../../src/payments/payment.store.js';
 
-const views = new PaymentViews({ openDestination: () => 'acct_1' } as unknown as DestinationCipher);
+const views = new PaymentViews({ openDestination: async () => 'acct_1' });
 const row = (changes: Partial<PaymentRow> = {}): PaymentRow => ({
   id: `pay_${'a'.repeat(32)}`,
   tenant_id: 'tenant',
@@ -36,8 +35,8 @@ const row = (changes: Partial<PaymentRow> = {}): PaymentRow => ({
 });
 
 describe('the view of a payment', () => {
-  it('shows exact digits, six fraction digits, and empty metadata where there was none', () => {
-    expect(views.of(row())).toMatchObject({
+  it('shows exact digits, six fraction digits, and empty metadata where there was none', async () => {
+    expect(await views.of(row())).toMatchObject({
       amount: 999_999_999_999,
       metadata: {},
       destination: 'acct_1',
@@ -47,8 +46,8 @@ describe('the view of a payment', () => {
     });
   });
 
-  it('holds nothing of how the row is kept', () => {
-    const text = JSON.stringify(views.of(row()));
+  it('holds nothing of how the row is kept', async () => {
+    const text = JSON.stringify(await views.of(row()));
     for (const inner of ['tenant', 'secret-key', 'fingerprint', 'digest', 'lane', 'created_by']) {
       expect(text).not.toContain(inner);
     }
@@ -64,15 +63,18 @@ describe('the view of a payment', () => {
     ['2026-12-24 09:00:00.499999+00', -1],
     ['2026-12-24 09:00:00.499+00', -1],
     ['2026-12-24 09:00:00.498999+00', -2],
-  ])('counts lateness from execute_at to the first call, %s, as %j ms', (first_call_at, lateness_ms) => {
-    expect(views.of(row({ first_call_at })).lateness_ms).toBe(lateness_ms);
-  });
+  ])(
+    'counts lateness from execute_at to the first call, %s, as %j ms',
+    async (first_call_at, lateness_ms) => {
+      expect((await views.of(row({ first_call_at }))).lateness_ms).toBe(lateness_ms);
+    },
+  );
 
-  it('plans nothing for a payment that has ended', () => {
+  it('plans nothing for a payment that has ended', async () => {
     const next_action_at = '2026-12-24 10:00:00+00';
-    expect(views.of(row({ state: 'unknown', next_action_at })).next_action_at).toBe(
+    expect((await views.of(row({ state: 'unknown', next_action_at }))).next_action_at).toBe(
       '2026-12-24T10:00:00.000000Z',
     );
-    expect(views.of(row({ state: 'failed', next_action_at })).next_action_at).toBeNull();
+    expect((await views.of(row({ state: 'failed', next_action_at }))).next_action_at).toBeNull();
   });
 });

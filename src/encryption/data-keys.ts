@@ -1,0 +1,173 @@
+import { createSecretKey, randomBytes } from 'node:crypto';
+import { assert } from '../domain/assert.js';
+import type { Sql } from '../persistence/database.js';
+import { monotonicMs, wallMs } from '../platform/clock.js';
+import { newUuid } from '../platform/ids.js';
+import { findDataKeyOfMonth, findDataKeys, insertDataKey, type DataKeyRow } from './data-key.store.js';
+import type { KeyEncryption } from './key-encryption.js';
+import type { KeyRing, RingKey } from './key-ring.js';
+import { DataKeyDeleted } from './unreadable.js';
+
+/** Where a cipher finds its keys. */
+export interface SealingKeys {
+  /** The key that seals for this tenant now. */
+  current(tenant: string): Promise<RingKey>;
+  /** The key of this id. @throws UnknownKey, DataKeyDeleted when there is none for this tenant. */
+  find(tenant: string, keyId: string): Promise<RingKey>;
+}
+
+export interface DataKeysParts {
+  /** Wraps and unwraps what the database stores. */
+  readonly kek: KeyEncryption;
+  /** Keys of rows that were sealed under the key file itself, before there were data keys. */
+  readonly direct: KeyRing;
+  /** The way to one tenant's keys. The same object for several tenants joins their reads. */
+  readonly sqlOf: (tenant: string) => Sql;
+  readonly wallMs?: () => number;
+  readonly monotonicMs?: () => number;
+}
+
+/** Ids of data keys; ids of the key file never hold an underscore. */
+const DATA_KEY = /^dk_/;
+/** Keys in memory at once; past it the one that was read longest ago goes. */
+const CACHE_SIZE = 8_192;
+/** Older than this, a key is read again beside its use, so that a deleted one leaves memory (ms). */
+const FRESH_MS = 60_000;
+/** Older than this, a key is not used before it was read again (ms). */
+const LIFE_MS = 300_000;
+/** Keys read by one statement. */
+const BATCH = 500;
+
+interface Cached {
+  readonly key: RingKey;
+  readonly loadedAtMs: number;
+}
+
+interface Wanted {
+  readonly tenant: string;
+  readonly id: string;
+  readonly resolve: (row: DataKeyRow | null) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * One data key per tenant and month, made on first use, unwrapped once and kept in memory for minutes:
+ * what is cached costs no round trip, and misses of one turn of the event loop share a statement.
+ * Processes that make a month's key at once agree on the one that was committed first.
+ */
+export class DataKeys implements SealingKeys {
+  readonly #cache = new Map<string, Cached>();
+  readonly #loading = new Map<string, Promise<RingKey>>();
+  #wanted: Wanted[] = [];
+  readonly #wallMs: () => number;
+  readonly #monotonicMs: () => number;
+
+  constructor(private readonly parts: DataKeysParts) {
+    this.#wallMs = parts.wallMs ?? wallMs;
+    this.#monotonicMs = parts.monotonicMs ?? monotonicMs;
+  }
+
+  /**
+   * The tenant's key of this month on this machine's clock; which month it is only limits how much one
+   * key seals. @throws faults of storage; UnknownKey, NotAuthentic when its row does not unwrap.
+   */
+  current(tenant: string): Promise<RingKey> {
+    const month = new Date(this.#wallMs()).toISOString().slice(0, 7);
+    return this.#through(`month ${month} ${tenant}`, () => this.#ofMonth(tenant, month));
+  }
+
+  find(tenant: string, keyId: string): Promise<RingKey> {
+    if (!DATA_KEY.test(keyId)) return Promise.resolve().then(() => this.parts.direct.find(keyId));
+    return this.#through(`id ${keyId} ${tenant}`, async () => {
+      const row = await this.#read(tenant, keyId);
+      // Another tenant's key opens nothing here, whatever a moved row names.
+      if (row === null || row.tenant_id !== tenant) throw new DataKeyDeleted();
+      return this.#unwrapped(row);
+    });
+  }
+
+  /** From memory, else by `load`; callers of one name share its load. */
+  #through(name: string, load: () => Promise<RingKey>): Promise<RingKey> {
+    const hit = this.#cache.get(name);
+    const ageMs = hit === undefined ? Infinity : this.#monotonicMs() - hit.loadedAtMs;
+    if (hit !== undefined && ageMs < FRESH_MS) return Promise.resolve(hit.key);
+    const loading = this.#loading.get(name) ?? this.#load(name, load);
+    if (hit === undefined || ageMs >= LIFE_MS) return loading;
+    // Whoever uses it when its life is over hears of the fault.
+    loading.catch(() => undefined);
+    return Promise.resolve(hit.key);
+  }
+
+  #load(name: string, load: () => Promise<RingKey>): Promise<RingKey> {
+    const loading = load()
+      .then((key) => {
+        this.#keep(name, key);
+        return key;
+      })
+      .catch((error: unknown) => {
+        if (error instanceof DataKeyDeleted) this.#cache.delete(name);
+        throw error;
+      })
+      .finally(() => this.#loading.delete(name));
+    this.#loading.set(name, loading);
+    return loading;
+  }
+
+  #keep(name: string, key: RingKey): void {
+    this.#cache.delete(name);
+    this.#cache.set(name, { key, loadedAtMs: this.#monotonicMs() });
+    if (this.#cache.size <= CACHE_SIZE) return;
+    for (const oldest of this.#cache.keys()) {
+      this.#cache.delete(oldest);
+      return;
+    }
+  }
+
+  async #ofMonth(tenant: string, month: string): Promise<RingKey> {
+    const sql = this.parts.sqlOf(tenant);
+    const found = await findDataKeyOfMonth(sql, tenant, month);
+    if (found) return this.#unwrapped(found);
+    const id = `dk_${newUuid(this.#wallMs())}`;
+    const { kekId, wrapped } = await this.parts.kek.wrap({ id, tenant, month }, randomBytes(32));
+    await insertDataKey(sql, { id, tenant_id: tenant, month, wrapped, kek_id: kekId });
+    // Ours, or that of whoever was first: what is committed counts, and what is read back opens.
+    const stored = await findDataKeyOfMonth(sql, tenant, month);
+    if (!stored) throw new DataKeyDeleted();
+    return this.#unwrapped(stored);
+  }
+
+  async #unwrapped(row: DataKeyRow): Promise<RingKey> {
+    const { id, tenant_id: tenant, month, kek_id: kekId, wrapped } = row;
+    const bytes = await this.parts.kek.unwrap({ id, tenant, month }, { kekId, wrapped });
+    assert(bytes.length === 32, `data key ${id} has 32 bytes`);
+    const key = createSecretKey(bytes);
+    bytes.fill(0);
+    return Object.freeze({ id, key });
+  }
+
+  #read(tenant: string, id: string): Promise<DataKeyRow | null> {
+    return new Promise((resolve, reject) => {
+      if (this.#wanted.push({ tenant, id, resolve, reject }) > 1) return;
+      setImmediate(() => {
+        const wanted = this.#wanted;
+        this.#wanted = [];
+        for (const [sql, some] of Map.groupBy(wanted, (one) => this.parts.sqlOf(one.tenant))) {
+          for (let at = 0; at < some.length; at += BATCH) void answer(sql, some.slice(at, at + BATCH));
+        }
+      });
+    });
+  }
+}
+
+async function answer(sql: Sql, wanted: readonly Wanted[]): Promise<void> {
+  try {
+    const rows = await findDataKeys(
+      sql,
+      wanted.map((one) => one.id),
+    );
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    for (const one of wanted) one.resolve(byId.get(one.id) ?? null);
+  } catch (error) {
+    for (const one of wanted) one.reject(error);
+  }
+}
