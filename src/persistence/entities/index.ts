@@ -1,4 +1,5 @@
 import { ApiKey } from './api-key.entity.js';
+import { AuditLogEntry } from './audit-log.entity.js';
 import { DataKey } from './data-key.entity.js';
 import { DueSlot } from './due-slot.entity.js';
 import { EvidenceEntry } from './evidence.entity.js';
@@ -43,6 +44,7 @@ export const ENTITIES = [
   DataKey,
   DueSlot,
   Setting,
+  AuditLogEntry,
   WebhookInboxEntry,
   SettlementFile,
   SettlementRow,
