@@ -16,8 +16,9 @@ const SILENT: Logger = {
 /**
  * The TypeORM data source: entities for the shape of the schema, migrations for its history. It is
  * never synchronised; hot statements go through `Database`.
+ * @param role the role that its sessions take; null: that of their log-in.
  */
-export function createDataSource(url: string): DataSource {
+export function createDataSource(url: string, role: string | null = null): DataSource {
   return new DataSource({
     type: 'postgres',
     url,
@@ -27,6 +28,10 @@ export function createDataSource(url: string): DataSource {
     synchronize: false,
     logger: SILENT,
     poolErrorHandler: nothing,
-    extra: { max: 2, connectionTimeoutMillis: 2_000 },
+    extra: {
+      max: 2,
+      connectionTimeoutMillis: 2_000,
+      ...(role === null ? {} : { options: `-c role=${role}` }),
+    },
   });
 }

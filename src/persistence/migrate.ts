@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { createDataSource } from './data-source.js';
 
 /** Any number that only this lock uses. */
@@ -6,11 +7,13 @@ const MIGRATION_LOCK = 7_314_001;
 /**
  * Brings the schema to this release. Several processes may call at once: TypeORM has no lock of
  * its own, so a session advisory lock on a connection of its own lets one run and the others wait.
+ * @param url a log-in that is `payments_owner` or a member of it, so that all it makes belongs to that
+ * role; the first time one that may make roles.
  * @returns the names of the migrations that ran now, oldest first; empty when there was nothing.
  * @throws the error of Postgres when a migration fails; that migration is rolled back whole.
  */
 export async function migrate(url: string): Promise<readonly string[]> {
-  const source = createDataSource(url);
+  const source = createDataSource(url, await ownerRoleOf(url));
   await source.initialize();
   const runner = source.createQueryRunner();
   try {
@@ -25,5 +28,21 @@ export async function migrate(url: string): Promise<readonly string[]> {
   } finally {
     await runner.release();
     await source.destroy();
+  }
+}
+
+/** Members of the owner's role act as it: what a log-in of its own made would not be the owner's. */
+async function ownerRoleOf(url: string): Promise<'payments_owner' | null> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    const { rows } = await client.query(
+      `SELECT 1 FROM pg_roles r WHERE r.rolname = 'payments_owner' AND pg_has_role(current_user, r.oid, 'SET')
+         AND has_schema_privilege(r.oid, 'public', 'CREATE')`,
+    );
+    return rows.length > 0 ? 'payments_owner' : null;
+  } finally {
+    await client.end();
   }
 }

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { inject } from 'vitest';
 import { Database } from '../../src/persistence/database.js';
-import './postgres.setup.js';
+import type { DatabaseRole } from '../../src/persistence/roles.js';
+import { urlAs } from './postgres.setup.js';
 
 const INT8 = 20;
 const TIMESTAMPTZ = 1184;
@@ -22,8 +23,12 @@ export interface TestDatabase {
   readonly database: Database;
   /** Any SQL as superuser, beside the product's pool. Errors are those of the driver. */
   query<R = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<R[]>;
-  /** Another pool of the product on the same database; closed by `drop`. */
+  /** Another pool of the product on the same database, as `database`; closed by `drop`. */
   connect(applicationName: string, poolSize?: number): Database;
+  /** A pool of the product under a role; closed by `drop`. */
+  as(role: DatabaseRole, applicationName?: string, poolSize?: number): Database;
+  /** Connection URL of this database under a role. */
+  urlOf(role: DatabaseRole): string;
   /**
    * Closes all pools and drops the database.
    * @throws Error naming connections that are checked out or that nobody closed: a leak.
@@ -75,8 +80,13 @@ export async function createTestDatabase(start: DatabaseStart = 'template'): Pro
   const admin = new pg.Pool({ connectionString: url, max: 4, application_name: 'test-query', types });
   admin.on('error', () => undefined);
   const pools: { name: string; database: Database }[] = [];
-  const connect = (applicationName: string, poolSize = 10): Database => {
-    const database = new Database({ url, poolSize, applicationName });
+  const as = (role: DatabaseRole, applicationName: string = role, poolSize = 10): Database => {
+    const database = new Database({ url: urlAs(url, role), poolSize, applicationName });
+    pools.push({ name: applicationName, database });
+    return database;
+  };
+  const connect = (applicationName: string, poolSize?: number): Database => {
+    const database = new Database({ url, poolSize: poolSize ?? 10, applicationName });
     pools.push({ name: applicationName, database });
     return database;
   };
@@ -84,6 +94,8 @@ export async function createTestDatabase(start: DatabaseStart = 'template'): Pro
     url,
     database: connect('test'),
     connect,
+    as,
+    urlOf: (role) => urlAs(url, role),
     query: async <R>(text: string, values: readonly unknown[] = []) =>
       (await admin.query(text, [...values])).rows as R[],
     drop: async () => {

@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { migrate } from '../../src/persistence/migrate.js';
+import { DATABASE_ROLES, type DatabaseRole } from '../../src/persistence/roles.js';
 import { startTestServer } from './embedded-postgres.js';
 
 declare module 'vitest' {
@@ -14,6 +15,17 @@ declare module 'vitest' {
 /** The migrated database that every test file's own database is cloned from. */
 export const TEMPLATE = 'payments_template';
 
+/** The roles' log-ins on the run's server. */
+const ROLE_PASSWORD = 'role';
+
+/** The same database as another role. */
+export function urlAs(url: string, role: DatabaseRole): string {
+  const of = new URL(url);
+  of.username = role;
+  of.password = ROLE_PASSWORD;
+  return of.href;
+}
+
 /** One Postgres per run of the tier. Its URL reaches the tests by `inject('postgresUrl')`. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startTestServer();
@@ -21,8 +33,13 @@ export default async function setup(project: TestProject): Promise<() => Promise
     const admin = new pg.Client({ connectionString: `${server.url}postgres` });
     await admin.connect();
     try {
-      await admin.query(`CREATE DATABASE ${TEMPLATE}`);
-      await migrate(`${server.url}${TEMPLATE}`);
+      // The owner as an operator makes it; nobody of the product is a superuser.
+      await admin.query(`CREATE ROLE payments_owner LOGIN CREATEROLE PASSWORD '${ROLE_PASSWORD}'`);
+      await admin.query(`CREATE DATABASE ${TEMPLATE} OWNER payments_owner`);
+      await migrate(urlAs(`${server.url}${TEMPLATE}`, 'payments_owner'));
+      for (const role of DATABASE_ROLES) {
+        await admin.query(`ALTER ROLE ${role} LOGIN PASSWORD '${ROLE_PASSWORD}'`);
+      }
       // A session in the template would make each clone fail.
       await admin.query(`ALTER DATABASE ${TEMPLATE} WITH ALLOW_CONNECTIONS false IS_TEMPLATE true`);
     } finally {

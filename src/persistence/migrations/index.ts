@@ -6,6 +6,7 @@ import { AddResolutions1796200000000 } from './1796200000000-add-resolutions.js'
 import { AddWebhookInbox1796300000000 } from './1796300000000-add-webhook-inbox.js';
 import { AddSettlement1796400000000 } from './1796400000000-add-settlement.js';
 import { LimitApiKeys1796450000000 } from './1796450000000-limit-api-keys.js';
+import { AddDatabaseRoles1796500000000 } from './1796500000000-add-database-roles.js';
 import { AddAuditLog1796520000000 } from './1796520000000-add-audit-log.js';
 import { AddDataKeys1796530000000 } from './1796530000000-add-data-keys.js';
 
@@ -19,6 +20,7 @@ export const MIGRATIONS = [
   AddWebhookInbox1796300000000,
   AddSettlement1796400000000,
   LimitApiKeys1796450000000,
+  AddDatabaseRoles1796500000000,
   AddAuditLog1796520000000,
   AddDataKeys1796530000000,
 ];
