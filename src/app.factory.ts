@@ -3,6 +3,7 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import { ApiModule, type ApiParts } from './api.module.js';
 import { installAuthentication } from './auth/authenticate.js';
 import { Authenticator } from './auth/authenticator.js';
+import { FailureLimiter } from './auth/failure-limiter.js';
 import { IssuerKeys, readKeySet } from './auth/issuer-keys.js';
 import { PersonTokens } from './auth/person-token.js';
 import type { Config } from './config/config.js';
@@ -31,11 +32,16 @@ export async function createApiApp(parts: ApiParts): Promise<NestFastifyApplicat
   countTooLargeEvents(server, (name) => parts.providers.get(name) !== undefined);
   installAuthentication(server, {
     authenticator: authenticatorOf(parts),
+    limiter: new FailureLimiter(),
     isPublicUrl: isDocumentationUrl,
     events: {
       refused: (reason, keyId, request) => {
         authFailuresTotal.add({ reason });
         parts.log.warn({ request_id: request.id, code: reason }, 'login_failed');
+      },
+      limited: (request) => {
+        authFailuresTotal.add({ reason: 'limited' });
+        parts.log.warn({ request_id: request.id }, 'login_limited');
       },
       scopeMissing: (scope, principal, request) => {
         authFailuresTotal.add({ reason: 'scope' });

@@ -71,7 +71,9 @@ export async function createApiKey(
   const lifeDays = key.lifeDays ?? API_KEY_MAX_LIFE_DAYS;
   assertAllowed(key, lifeDays);
   const { parts, text } = newApiKey(key.mode);
-  const digest = apiKeyDigest(parts, pepperOf(keys.pepper, keys.pepper.active));
+  const pepper = pepperOf(keys.pepper, keys.pepper.active);
+  if (pepper === null) throw new Error('The key file lacks the active pepper.');
+  const digest = apiKeyDigest(parts, pepper);
   await db.transaction(async (tx) => {
     // The tenant's row orders two makers, so that both cannot count one key and add a third.
     const tenant = await tx.query(LOCK_TENANT, [key.tenantId]);
@@ -116,9 +118,8 @@ export async function revokeApiKey(db: Sql, id: string): Promise<boolean> {
   return (await db.query(REVOKE, [id])).rowCount > 0;
 }
 
-/** @throws Error when the key file lacks the pepper: keys made under it cannot be checked. */
-export function pepperOf(pepper: KeysFile['pepper'], id: string): Buffer {
-  const key = pepper.keys[id];
-  if (key === undefined) throw new Error(`The key file lacks the pepper ${id}, which stored API keys need.`);
-  return Buffer.from(key, 'base64');
+/** The pepper with this id, or null when the key file lacks it: keys made under it cannot be checked. */
+export function pepperOf(pepper: KeysFile['pepper'], id: string): Buffer | null {
+  const key = Object.hasOwn(pepper.keys, id) ? pepper.keys[id] : undefined;
+  return key === undefined ? null : Buffer.from(key, 'base64');
 }

@@ -3,6 +3,8 @@ import { assert } from '../domain/assert.js';
 import { DomainError } from '../domain/domain-error.js';
 import { OutcomeUnknown, StorageUnavailable } from '../persistence/database-errors.js';
 import type { AuthFailure, Authenticator, Principal } from './authenticator.js';
+import { readCredential } from './credential.js';
+import type { FailureLimiter } from './failure-limiter.js';
 import { IssuerUnavailable } from './issuer-keys.js';
 import type { RouteAccess, Scope } from './scopes.js';
 
@@ -20,11 +22,14 @@ declare module 'fastify' {
 /** What the security log and the metrics hear. */
 export interface AuthEvents {
   refused(reason: AuthFailure, keyId: string | null, request: FastifyRequest): void;
+  /** Too many failures: the credential was not looked at. */
+  limited(request: FastifyRequest): void;
   scopeMissing(scope: Scope, principal: Principal, request: FastifyRequest): void;
 }
 
 export interface AuthenticationOptions {
   readonly authenticator: Authenticator;
+  readonly limiter: FailureLimiter;
   readonly events: AuthEvents;
   /** Routes of other packages that anybody may read: the documentation. */
   readonly isPublicUrl: (url: string) => boolean;
@@ -49,19 +54,37 @@ export function installAuthentication(server: FastifyInstance, options: Authenti
 async function admit(
   request: FastifyRequest,
   scope: Scope,
-  { authenticator, events }: AuthenticationOptions,
+  { authenticator, limiter, events }: AuthenticationOptions,
 ): Promise<Principal> {
-  const answer = await authenticator.authenticate(request.headers.authorization).catch(asUnavailable);
+  const credential = readCredential(authorizationLines(request.raw.rawHeaders));
+  const caller = { address: request.ip, credential };
+  const waitMs = limiter.waitMs(caller);
+  if (waitMs > 0) {
+    events.limited(request);
+    throw new DomainError('rate_limited', { retryAfterS: Math.ceil(waitMs / 1_000) });
+  }
+  const answer = await authenticator.check(credential).catch(asUnavailable);
   if (answer.kind === 'refused') {
+    limiter.failed(caller);
     events.refused(answer.reason, answer.keyId, request);
     // One body for all reasons: which part of a credential was wrong is nobody's business.
     throw new DomainError('unauthenticated');
   }
+  limiter.succeeded(caller);
   if (!answer.principal.scopes.has(scope)) {
     events.scopeMissing(scope, answer.principal, request);
     throw new DomainError('forbidden');
   }
   return answer.principal;
+}
+
+/** Every one of them: Node's own `headers` would keep the first and hide the others. */
+function authorizationLines(rawHeaders: readonly string[]): readonly string[] {
+  const lines: string[] = [];
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() === 'authorization') lines.push(rawHeaders[i + 1] ?? '');
+  }
+  return lines;
 }
 
 /** The key was only read: a lost answer changed nothing. */

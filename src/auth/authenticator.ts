@@ -2,8 +2,9 @@ import { timingSafeEqual } from 'node:crypto';
 import type { KeysFile } from '../config/config.js';
 import type { Sql } from '../persistence/database.js';
 import { monotonicMs } from '../platform/clock.js';
-import { apiKeyDigest, parseApiKey, type ApiKeyMode, type ApiKeyParts } from './api-key.js';
+import { apiKeyDigest, type ApiKeyMode, type ApiKeyParts } from './api-key.js';
 import { findApiKey, pepperOf, type ApiKeyRow } from './api-key.store.js';
+import { readCredential, type Credential } from './credential.js';
 import type { PersonClaims, PersonTokens } from './person-token.js';
 import { isScopeOfKeys, type Scope } from './scopes.js';
 import { findTenantPseudonym } from './tenant.store.js';
@@ -31,6 +32,7 @@ export type AuthFailure =
   | 'wrong_mode'
   | 'unknown'
   | 'wrong_secret'
+  | 'pepper_missing'
   | 'token_invalid'
   | 'token_expired'
   | 'unknown_tenant';
@@ -43,10 +45,6 @@ export type Authentication =
 export const KEY_CACHE_LIFE_MS = 5_000;
 /** Keys remembered at once; past it the oldest goes. */
 const KEY_CACHE_SIZE = 10_000;
-
-/** A token in compact form (RFC 7515): three parts in base64url. No API key has a dot. */
-const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]*$/;
-const BEARER = /^Bearer +(\S+) *$/i;
 
 interface CachedKey {
   readonly row: ApiKeyRow;
@@ -72,21 +70,28 @@ export class Authenticator {
     private readonly people: Pick<PersonTokens, 'read'> | null = null,
   ) {}
 
+  /** Says who shows this Authorization header: `readCredential`, then `check`. */
+  authenticate(authorization: string | undefined): Promise<Authentication> {
+    return this.check(readCredential(authorization));
+  }
+
   /**
-   * @param authorization the Authorization header as it came.
+   * Says whose credential it is, or why it is refused.
    * @throws StorageUnavailable or OutcomeUnknown when the key has to be read and cannot: the
    * caller is neither known nor refused; IssuerUnavailable likewise for tokens.
    */
-  async authenticate(authorization: string | undefined): Promise<Authentication> {
-    if (authorization === undefined) return refused('missing', null);
-    const text = BEARER.exec(authorization)?.[1] ?? '';
-    if (TOKEN.test(text)) return this.person(text);
-    const parts = parseApiKey(text);
-    if (!parts) return refused('malformed', null);
+  async check(credential: Credential): Promise<Authentication> {
+    if (credential.kind === 'none') return refused('missing', null);
+    if (credential.kind === 'malformed') return refused('malformed', null);
+    if (credential.kind === 'token') return this.person(credential.text);
+    const { parts } = credential;
     if (parts.mode !== this.mode) return refused('wrong_mode', parts.id);
     const known = this.cached(parts.id) ?? (await this.load(parts.id));
     if (!known) return refused('unknown', parts.id);
-    if (!this.matches(parts, known.row)) return refused('wrong_secret', parts.id);
+    const pepper = pepperOf(this.pepper, known.row.pepper_key_id);
+    // Who takes a pepper away ends its keys; the log tells a mistake from a guess.
+    if (pepper === null) return refused('pepper_missing', parts.id);
+    if (!matches(parts, known.row, pepper)) return refused('wrong_secret', parts.id);
     return { kind: 'authenticated', principal: known.principal };
   }
 
@@ -97,10 +102,6 @@ export class Authenticator {
     const tenantRef = await findTenantPseudonym(this.db, reading.claims.tenantId);
     if (tenantRef === null) return refused('unknown_tenant', null);
     return { kind: 'authenticated', principal: personPrincipal(reading.claims, tenantRef) };
-  }
-
-  private matches(parts: ApiKeyParts, row: ApiKeyRow): boolean {
-    return timingSafeEqual(apiKeyDigest(parts, pepperOf(this.pepper, row.pepper_key_id)), row.digest);
   }
 
   private cached(id: string): CachedKey | null {
@@ -149,6 +150,10 @@ export class Authenticator {
       return;
     }
   }
+}
+
+function matches(parts: ApiKeyParts, row: ApiKeyRow, pepper: Buffer): boolean {
+  return timingSafeEqual(apiKeyDigest(parts, pepper), row.digest);
 }
 
 function refused(reason: AuthFailure, keyId: string | null): Authentication {

@@ -19,9 +19,10 @@ export const SCOPES_OF_KEY_ROLE = {
   client_readonly: ['payments:read'],
 } as const satisfies Readonly<Record<string, readonly Scope[]>>;
 export type KeyRole = keyof typeof SCOPES_OF_KEY_ROLE;
+export type KeyScope = (typeof SCOPES_OF_KEY_ROLE)[KeyRole][number];
 
 /** True for what an API key can hold. A key is no person: it neither operates nor decides. */
-export function isScopeOfKeys(scope: string): scope is Scope {
+export function isScopeOfKeys(scope: string): scope is KeyScope {
   return (SCOPES_OF_KEY_ROLE.client as readonly string[]).includes(scope);
 }
 

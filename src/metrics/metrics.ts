@@ -39,6 +39,8 @@ export const authFailuresTotal = count<{
     | 'wrong_mode'
     | 'unknown'
     | 'wrong_secret'
+    | 'pepper_missing'
+    | 'limited'
     | 'token_invalid'
     | 'token_expired'
     | 'unknown_tenant'

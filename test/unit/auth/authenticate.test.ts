@@ -6,18 +6,20 @@ import fastify from 'fastify';
 import { describe, expect, it } from 'vitest';
 import { installAuthentication, type AuthenticationOptions } from '../../../src/auth/authenticate.js';
 import type { Authenticator } from '../../../src/auth/authenticator.js';
+import { FailureLimiter } from '../../../src/auth/failure-limiter.js';
 import { NeedsScope, Public } from '../../../src/auth/scopes.js';
 import { DomainError } from '../../../src/domain/domain-error.js';
 import { OutcomeUnknown, StorageUnavailable } from '../../../src/persistence/database-errors.js';
 
 const nobody = {
-  authenticate: () => Promise.resolve({ kind: 'refused', reason: 'missing', keyId: null }),
+  check: () => Promise.resolve({ kind: 'refused', reason: 'missing', keyId: null }),
 } as unknown as Authenticator;
 
 const options = (authenticator: Authenticator = nobody): AuthenticationOptions => ({
   authenticator,
   isPublicUrl: (url) => url === '/docs',
-  events: { refused: () => undefined, scopeMissing: () => undefined },
+  limiter: new FailureLimiter(),
+  events: { refused: () => undefined, limited: () => undefined, scopeMissing: () => undefined },
 });
 
 @Controller()
@@ -81,7 +83,7 @@ describe('a credential that cannot be checked', () => {
       const server = fastify();
       installAuthentication(
         server,
-        options({ authenticate: () => Promise.reject(fault) } as unknown as Authenticator),
+        options({ check: () => Promise.reject(fault) } as unknown as Authenticator),
       );
       let ran = false;
       let seen: unknown;
@@ -108,9 +110,13 @@ describe('the scope of a route', () => {
     const missing: string[] = [];
     installAuthentication(server, {
       ...options({
-        authenticate: () => Promise.resolve({ kind: 'authenticated', principal }),
+        check: () => Promise.resolve({ kind: 'authenticated', principal }),
       } as unknown as Authenticator),
-      events: { refused: () => undefined, scopeMissing: (scope) => void missing.push(scope) },
+      events: {
+        refused: () => undefined,
+        limited: () => undefined,
+        scopeMissing: (scope) => void missing.push(scope),
+      },
     });
     server.setErrorHandler((error, _request, reply) => {
       void reply.code(error instanceof DomainError ? error.status : 500).send();

@@ -2,11 +2,12 @@ import fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import { installAuthentication } from '../../../src/auth/authenticate.js';
 import type { Authenticator } from '../../../src/auth/authenticator.js';
+import { FailureLimiter } from '../../../src/auth/failure-limiter.js';
 import { installBodyParser, MAX_BODY_BYTES, MAX_RAW_BODY_BYTES } from '../../../src/http/body-parser.js';
 
 let asked = 0;
 const nobody = {
-  authenticate: () => {
+  check: () => {
     asked++;
     return Promise.resolve({ kind: 'refused', reason: 'missing', keyId: null });
   },
@@ -18,7 +19,8 @@ function start(): FastifyInstance {
   installAuthentication(server, {
     authenticator: nobody,
     isPublicUrl: () => false,
-    events: { refused: () => undefined, scopeMissing: () => undefined },
+    limiter: new FailureLimiter(),
+    events: { refused: () => undefined, limited: () => undefined, scopeMissing: () => undefined },
   });
   installBodyParser(server);
   return server;
