@@ -23,6 +23,10 @@ const PAYMENT_MOVES = [
 ]; // prettier-ignore
 const PAUSE = ['paused', 'pause_reason', 'paused_at', 'paused_by', 'resumed_at', 'resumed_by'];
 const CASE = ['reason', 'owner', 'owned_at', 'closed_at', 'closed_by', 'close_reason'];
+/** Whether events go to an endpoint, and what is queued for it again. */
+const ENDPOINT_STATUS = [
+  'status', 'status_reason', 'status_changed_at', 'failing_since', 'failures', 'replay_from', 'replay_asked_at',
+]; // prettier-ignore
 const RESOLUTION_END = ['approved_by', 'approved_at', 'voided_at', 'void_reason'];
 
 const API: RoleGrants = {
@@ -36,6 +40,14 @@ const API: RoleGrants = {
   review_case: { ...APPEND, update: CASE },
   resolution: { ...APPEND, update: RESOLUTION_END },
   payment_return: READ,
+  webhook_endpoint: {
+    ...APPEND,
+    update: [
+      ...ENDPOINT_STATUS, 'secret', 'secret_key_id', 'previous_secret', 'previous_secret_key_id',
+      'previous_secret_until',
+    ], // prettier-ignore
+  },
+  webhook_delivery: { ...APPEND, update: ['next_try_at', 'tries', 'result', 'done_at'] },
   // Only a generation that two people approved (policy submission_approved_by_two); attempts are the worker's.
   submission: { ...APPEND, update: ['proof', 'closed_evidence'] },
   submission_attempt: READ,
@@ -62,6 +74,15 @@ const WORKER: RoleGrants = {
   review_case: { ...APPEND, update: CASE },
   resolution: { ...APPEND, update: RESOLUTION_END },
   payment_return: APPEND,
+  webhook_endpoint: { select: 'all', update: ENDPOINT_STATUS },
+  webhook_delivery: {
+    ...APPEND,
+    update: [
+      'next_try_at', 'taken_until', 'takes', 'tries', 'last_try_at', 'last_code', 'last_http_status', 'last_ms',
+      'result', 'done_at',
+    ], // prettier-ignore
+    delete: true,
+  },
   submission: { ...APPEND, update: ['key_valid_until', 'commit_target', 'closed_evidence', 'proof'] },
   submission_attempt: {
     ...APPEND,
@@ -128,6 +149,14 @@ const READER: RoleGrants = {
       'next_try_at', 'taken_until', 'result', 'processed_at',
     ], // prettier-ignore
   },
+  webhook_endpoint: {
+    select: [
+      'id', 'tenant_id', 'url', 'description', 'event_types', 'status', 'status_reason', 'status_changed_at',
+      'secret_key_id', 'previous_secret_key_id', 'previous_secret_until', 'failing_since', 'failures', 'replay_from',
+      'replay_asked_at', 'created_at', 'created_by',
+    ], // prettier-ignore
+  },
+  webhook_delivery: READ,
   payment_transition: READ,
   evidence: READ,
   outbox: READ,

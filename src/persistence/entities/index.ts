@@ -19,6 +19,8 @@ import { SettlementRow } from './settlement-row.entity.js';
 import { SubmissionAttempt } from './submission-attempt.entity.js';
 import { Submission } from './submission.entity.js';
 import { Tenant } from './tenant.entity.js';
+import { WebhookDelivery } from './webhook-delivery.entity.js';
+import { WebhookEndpoint } from './webhook-endpoint.entity.js';
 import { WebhookInboxEntry } from './webhook-inbox.entity.js';
 import { Worker } from './worker.entity.js';
 
@@ -46,6 +48,8 @@ export const ENTITIES = [
   Setting,
   AuditLogEntry,
   WebhookInboxEntry,
+  WebhookEndpoint,
+  WebhookDelivery,
   SettlementFile,
   SettlementRow,
   SettlementFault,

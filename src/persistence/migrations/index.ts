@@ -9,6 +9,7 @@ import { LimitApiKeys1796450000000 } from './1796450000000-limit-api-keys.js';
 import { AddDatabaseRoles1796500000000 } from './1796500000000-add-database-roles.js';
 import { AddAuditLog1796520000000 } from './1796520000000-add-audit-log.js';
 import { AddDataKeys1796530000000 } from './1796530000000-add-data-keys.js';
+import { AddClientWebhooks1796550000000 } from './1796550000000-add-client-webhooks.js';
 
 /** Every migration, oldest first. Listed by hand: a file that is not here does not run. */
 export const MIGRATIONS = [
@@ -23,4 +24,5 @@ export const MIGRATIONS = [
   AddDatabaseRoles1796500000000,
   AddAuditLog1796520000000,
   AddDataKeys1796530000000,
+  AddClientWebhooks1796550000000,
 ];
