@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { createApiApp } from './app.factory.js';
-import { readConfig, readKeysFile } from './config/config.js';
+import { readConfig } from './config/config.js';
+import { followKeyFile } from './encryption/follow-key-file.js';
 import { startHealthServer } from './http/health-server.js';
 import { readiness } from './http/readiness.js';
 import { ensureLanes } from './lanes/lane.store.js';
@@ -18,8 +19,8 @@ import { createProviderRegistry, type ProviderRegistry } from './providers/provi
 const RETRY_MS = 1_000;
 
 const config = readConfig(process.env);
-const keys = readKeysFile(config.keysFile, config.mode);
 const log = createLogger({ level: config.logLevel, name: 'api' });
+const keys = followKeyFile(config, log);
 const providers = createProviderRegistry(config);
 const database = new Database({ ...config.database, applicationName: 'payments-api' });
 const orchestration = createOrchestration(config.temporal);

@@ -1,14 +1,15 @@
 import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
-import { readConfig, readKeysFile } from './config/config.js';
+import { readConfig } from './config/config.js';
+import { followKeyFile } from './encryption/follow-key-file.js';
 import { createLogger } from './platform/logger.js';
 import { createProviderRegistry } from './providers/provider-registry.js';
 import { WorkerModule } from './worker.module.js';
 import { WorkerProcess } from './worker/worker-process.js';
 
 const config = readConfig(process.env);
-const keys = readKeysFile(config.keysFile, config.mode);
 const log = createLogger({ level: config.logLevel, name: 'worker' });
+const keys = followKeyFile(config, log);
 const providers = createProviderRegistry(config);
 const app = await NestFactory.createApplicationContext(WorkerModule.of({ config, keys, log, providers }), {
   logger: false,

@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { refuseDevelopmentValues, type ProductionValues } from './production-refusals.js';
+import { withSecretFiles } from './secret-files.js';
 import { StripeEnvironment, stripeSettingsOf } from './stripe-settings.js';
 import type { StripeSettings } from './stripe-settings.js';
 import { TemporalEnvironment, temporalSettingsOf, type TemporalSettings } from './temporal-settings.js';
@@ -44,7 +45,6 @@ const Environment = z.object({
   PAYMENTS_OIDC_JWKS: z.url({ protocol: /^(https?|file)$/ }).optional(),
   PAYMENTS_OIDC_MFA_ACR: z.string().optional(),
   PAYMENTS_WEBHOOK_SECRETS: z.string().optional(),
-  PAYMENTS_WEBHOOK_SECRETS_FILE: z.string().min(1).optional(),
   ...WebhookOutEnvironment,
   PAYMENTS_HORIZON_DAYS: positive.default(366),
   PAYMENTS_MAX_ARMED: integer.min(1).default(5_000),
@@ -106,13 +106,13 @@ export interface OidcConfig {
  * @throws Error naming every variable that is missing or wrong; never their values.
  */
 export function readConfig(env: NodeJS.ProcessEnv): Config {
-  const parsed = Environment.safeParse(env);
+  const parsed = Environment.safeParse(withSecretFiles(env));
   if (!parsed.success) {
     const wrong = parsed.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`);
     throw new Error(`The environment is not usable. ${wrong.join('; ')}. See .env.example.`);
   }
   const e = parsed.data;
-  return Object.freeze({
+  const config: Config = Object.freeze({
     mode: e.PAYMENTS_MODE,
     database: { url: e.PAYMENTS_DATABASE_URL, poolSize: e.PAYMENTS_DATABASE_POOL },
     keysFile: e.PAYMENTS_KEYS_FILE,
@@ -130,6 +130,21 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     maxArmed: e.PAYMENTS_MAX_ARMED,
     ladderDivisor: e.PAYMENTS_LADDER_DIVISOR,
   });
+  if (config.mode === 'production') refuseDevelopmentValues(productionValuesOf(e));
+  return config;
+}
+
+function productionValuesOf(e: z.infer<typeof Environment>): ProductionValues {
+  const urls = Object.entries(e).filter((entry) => /^PAYMENTS_([A-Z]+_)?DATABASE_URL$/.test(entry[0]));
+  return {
+    databaseUrls: Object.fromEntries(urls.filter((entry): entry is [string, string] => Boolean(entry[1]))),
+    defaultProvider: e.PAYMENTS_PROVIDER,
+    hasSimulator: Object.entries(e).some(
+      ([name, value]) => name.startsWith('PAYMENTS_SIMULATOR_') && value !== undefined,
+    ),
+    oidcIssuer: e.PAYMENTS_OIDC_ISSUER,
+    ladderDivisor: e.PAYMENTS_LADDER_DIVISOR,
+  };
 }
 
 function oidcOf(e: z.infer<typeof Environment>): OidcConfig | null {
@@ -177,17 +192,13 @@ const WebhookSecrets = z.record(
   z.array(z.string().min(16).max(512)).min(1).max(2),
 );
 
-/** From the environment or from a file, never from the command line, which everybody on the host can read. */
 function webhookSecretsOf(e: z.infer<typeof Environment>): ReadonlyMap<string, readonly string[]> {
-  const { PAYMENTS_WEBHOOK_SECRETS: text, PAYMENTS_WEBHOOK_SECRETS_FILE: file } = e;
-  if (text !== undefined && file !== undefined) {
-    throw new Error('PAYMENTS_WEBHOOK_SECRETS and PAYMENTS_WEBHOOK_SECRETS_FILE exclude each other.');
-  }
   let json: unknown;
   try {
-    json = JSON.parse(file === undefined ? (text ?? '{}') : readFileSync(file, 'utf8'));
+    json = JSON.parse(e.PAYMENTS_WEBHOOK_SECRETS ?? '{}');
   } catch {
-    throw new Error('The webhook secrets cannot be read, or are not JSON. See .env.example.');
+    // The parser's own words quote the text.
+    throw new Error('The webhook secrets are not JSON. See .env.example.');
   }
   const parsed = WebhookSecrets.safeParse(json);
   if (!parsed.success) {

@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
 /** The members of the environment that make Stripe a provider of this process. */
 export const StripeEnvironment = {
   PAYMENTS_STRIPE_API_KEY: z.string().min(1).optional(),
-  PAYMENTS_STRIPE_API_KEY_FILE: z.string().min(1).optional(),
   PAYMENTS_STRIPE_ACCOUNT: z
     .string()
     .regex(/^acct_[0-9A-Za-z]{4,64}$/)
@@ -22,24 +20,15 @@ export interface StripeSettings {
 
 /**
  * @returns null when nothing of Stripe is set: then this process has no such provider.
- * @throws Error when half of it is set, the key's file cannot be read, or a test key meets production, or
+ * @throws Error when half of it is set, or a test key meets production, or
  * a live key anything else. Never tells the key.
  */
 export function stripeSettingsOf(
   env: z.infer<z.ZodObject<typeof StripeEnvironment>>,
   mode: 'development' | 'production',
 ): StripeSettings | null {
-  const {
-    PAYMENTS_STRIPE_API_KEY: key,
-    PAYMENTS_STRIPE_API_KEY_FILE: file,
-    PAYMENTS_STRIPE_ACCOUNT: account,
-    PAYMENTS_STRIPE_URL: url,
-  } = env;
-  if (key === undefined && file === undefined && account === undefined && url === undefined) return null;
-  if (key !== undefined && file !== undefined) {
-    throw new Error('PAYMENTS_STRIPE_API_KEY and PAYMENTS_STRIPE_API_KEY_FILE exclude each other.');
-  }
-  const apiKey = key ?? (file === undefined ? undefined : readKey(file));
+  const { PAYMENTS_STRIPE_API_KEY: apiKey, PAYMENTS_STRIPE_ACCOUNT: account, PAYMENTS_STRIPE_URL: url } = env;
+  if (apiKey === undefined && account === undefined && url === undefined) return null;
   if (apiKey === undefined || account === undefined) {
     throw new Error(
       'Stripe needs PAYMENTS_STRIPE_ACCOUNT, and PAYMENTS_STRIPE_API_KEY or PAYMENTS_STRIPE_API_KEY_FILE.',
@@ -65,13 +54,5 @@ function refuseWrongMode(apiKey: string, mode: 'development' | 'production'): vo
   }
   if (keyMode === 'live' && mode !== 'production') {
     throw new Error("Stripe's key is a live key; only PAYMENTS_MODE=production may move real money.");
-  }
-}
-
-function readKey(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').trim();
-  } catch (error) {
-    throw new Error('The file of PAYMENTS_STRIPE_API_KEY_FILE cannot be read.', { cause: error });
   }
 }

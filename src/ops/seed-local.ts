@@ -50,13 +50,14 @@ export function addSeedLocal(program: Command, session: Session): void {
 }
 
 async function seed(terminal: Terminal): Promise<Record<string, string>> {
-  const config = readConfig(terminal.env);
-  if (config.mode === 'production') {
+  // Before the rest is read, which in production has much else to refuse.
+  if (terminal.env['PAYMENTS_MODE'] === 'production') {
     throw new CommandFailure(
       1,
       'seed-local never runs in production mode. Make tenants and keys one by one.',
     );
   }
+  const config = readConfig(terminal.env);
   const keysFile = readKeysFile(config.keysFile, config.mode);
   // Development is the default mode, so that alone does not prove where we are.
   if (!keysFile.development) {

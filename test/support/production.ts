@@ -23,6 +23,7 @@ export async function productionSettings(): Promise<ProductionSettings> {
   return {
     env: {
       PAYMENTS_MODE: 'production',
+      PAYMENTS_PROVIDER: 'stripe',
       PAYMENTS_TEMPORAL_TLS_CA_FILE: write('temporal-ca.crt', authority.ca),
       PAYMENTS_TEMPORAL_TLS_CERT_FILE: write('temporal.crt', client.cert),
       PAYMENTS_TEMPORAL_TLS_KEY_FILE: write('temporal.key', client.key),

@@ -120,7 +120,8 @@ describe('the destination cipher', () => {
     const telling = new DestinationCipher({
       keys: {
         current: () => Promise.reject(new Error('away')),
-        find: (tenant, id) => (id === 'dk_away' ? Promise.reject(new Error('away')) : direct.find(tenant, id)),
+        find: (tenant, id) =>
+          id === 'dk_away' ? Promise.reject(new Error('away')) : direct.find(tenant, id),
       },
       digests: new DestinationDigests(keys.digest),
       onUnreadable: (...of) => told.push(of),
