@@ -21,7 +21,7 @@ export interface DataKeysParts {
   readonly kek: KeyEncryption;
   /** Keys of rows that were sealed under the key file itself, before there were data keys. */
   readonly direct: KeyRing;
-  /** The way to one tenant's keys. The same object for several tenants joins their reads. */
+  /** The way to one tenant's keys. One object for several tenants joins their reads into one statement. */
   readonly sqlOf: (tenant: string) => Sql;
   readonly wallMs?: () => number;
   readonly monotonicMs?: () => number;
@@ -151,7 +151,8 @@ export class DataKeys implements SealingKeys {
       setImmediate(() => {
         const wanted = this.#wanted;
         this.#wanted = [];
-        for (const [sql, some] of Map.groupBy(wanted, (one) => this.parts.sqlOf(one.tenant))) {
+        const ways = new Map(wanted.map((one) => [one.tenant, this.parts.sqlOf(one.tenant)]));
+        for (const [sql, some] of Map.groupBy(wanted, (one) => ways.get(one.tenant) as Sql)) {
           for (let at = 0; at < some.length; at += BATCH) void answer(sql, some.slice(at, at + BATCH));
         }
       });

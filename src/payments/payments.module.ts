@@ -22,7 +22,8 @@ import { PaymentsController } from './payments.controller.js';
     {
       provide: DestinationCipher,
       inject: [KEYS, Database, LOG],
-      useFactory: (keys: KeysFile, db: Database, log: Log) => createCipher({ keys, sqlOf: () => db, log }),
+      useFactory: (keys: KeysFile, db: Database, log: Log) =>
+        createCipher({ keys, sqlOf: (tenant) => db.ofTenant(tenant), log }),
     },
     {
       provide: PaymentIntake,

@@ -40,6 +40,7 @@ const API: RoleGrants = {
   review_case: { ...APPEND, update: CASE },
   resolution: { ...APPEND, update: RESOLUTION_END },
   payment_return: READ,
+  data_key: APPEND,
   webhook_endpoint: {
     ...APPEND,
     update: [
@@ -74,6 +75,7 @@ const WORKER: RoleGrants = {
   review_case: { ...APPEND, update: CASE },
   resolution: { ...APPEND, update: RESOLUTION_END },
   payment_return: APPEND,
+  data_key: APPEND,
   webhook_endpoint: { select: 'all', update: ENDPOINT_STATUS },
   webhook_delivery: {
     ...APPEND,
@@ -157,6 +159,7 @@ const READER: RoleGrants = {
     ], // prettier-ignore
   },
   webhook_delivery: READ,
+  data_key: { select: ['id', 'tenant_id', 'month', 'kek_id', 'created_at'] },
   payment_transition: READ,
   evidence: READ,
   outbox: READ,
@@ -188,6 +191,8 @@ const ADMIN: RoleGrants = {
     update: ['allows_class_d', 'class_d_max_minor', 'lateness_limit_seconds', 'unique_references'],
   },
   api_key: { ...APPEND, update: ['revoked_at'] },
+  // Wrapped keys open nothing without the key file; deleting a tenant's shreds what they sealed.
+  data_key: { select: 'all', update: ['wrapped', 'kek_id'], delete: true },
   lane: { select: 'all', update: ['rate', 'burst', 'cap', 'breaker_enabled'] },
   schema_migration: READ,
 };
@@ -225,5 +230,5 @@ export const FUNCTION_GRANTS: Readonly<Record<string, readonly DatabaseRole[]>> 
  */
 export const TENANT_TABLES: readonly string[] = [
   'payment', 'payment_transition', 'evidence', 'review_case', 'resolution', 'payment_return', 'submission',
-  'submission_attempt',
+  'submission_attempt', 'data_key',
 ]; // prettier-ignore

@@ -1,4 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
+import { tenantRows } from './row-security.sql.js';
 
 /**
  * Data keys: one per tenant and month, wrapped by a key-encryption key that the database never sees.
@@ -21,6 +22,14 @@ const STATEMENTS: readonly string[] = [
      CONSTRAINT data_key_month_unique UNIQUE (tenant_id, month))`,
   // What a rotation still has to wrap again.
   `CREATE INDEX data_key_by_kek ON data_key (kek_id, id)`,
+
+  // Whoever wraps keys again or deletes a tenant's reads no payment, and who reads payments does neither.
+  `GRANT SELECT, INSERT ON data_key TO payments_api, payments_worker`,
+  `GRANT SELECT, UPDATE (wrapped, kek_id), DELETE ON data_key TO payments_admin`,
+  `GRANT SELECT (id, tenant_id, month, kek_id, created_at) ON data_key TO payments_read, payments_auditor`,
+  `GRANT SELECT ON data_key TO payments_backup`,
+  ...tenantRows('data_key'),
+  `CREATE POLICY data_key_of_admin ON data_key TO payments_admin USING (true) WITH CHECK (true)`,
 ];
 
 export class AddDataKeys1796530000000 implements MigrationInterface {
