@@ -1,6 +1,8 @@
 import pg from 'pg';
 import { StorageUnavailable } from './database-errors.js';
+import { isPrepared, runPipelined } from './pipelined-query.js';
 import { statementFault } from './postgres-faults.js';
+import { TENANT_SETTING } from './roles.js';
 
 /** One SQL text with a name: Postgres plans it once per connection. */
 export interface Statement {
@@ -16,6 +18,18 @@ export interface Rows<R> {
 /** Something that runs statements: the pool (each its own commit) or one open transaction. */
 export interface Sql {
   query<R = Record<string, unknown>>(statement: Statement, values?: readonly unknown[]): Promise<Rows<R>>;
+}
+
+/** Statements, and several of them as one transaction. */
+export interface Transactions extends Sql {
+  /** See `Database.transaction`. */
+  transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T>;
+}
+
+/** The database as one that serves clients sees it: for everything of a tenant, as that tenant. */
+export interface TenantDatabase {
+  /** See `Database.ofTenant`. */
+  ofTenant(tenantId: string): Transactions;
 }
 
 /** Each inner limit is smaller than the outer one, so the innermost speaks first (milliseconds). */
@@ -64,7 +78,7 @@ const types = {
  * ran), OutcomeUnknown (a write whose answer was lost), LockTimeout (somebody holds the row).
  * Every other error of Postgres passes through as it is.
  */
-export class Database implements Sql {
+export class Database implements Transactions, TenantDatabase {
   private readonly pool: pg.Pool;
   /** Goes up when all connections became suspect; those of an earlier generation are not used again. */
   private generation = 0;
@@ -105,8 +119,32 @@ export class Database implements Sql {
    * @throws Error when `work` swallowed the error of a statement: Postgres then undid everything.
    */
   async transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T> {
+    return this.inTransaction((connection) => run(connection, BEGIN, []), work);
+  }
+
+  /**
+   * The same for one tenant: each statement, and each transaction, runs with the tenant set for as long as
+   * it lasts and no longer, so that the connection goes back without one. Row-level security then
+   * shows a session of `payments_api` the rows of this tenant and no others. The setting goes out with
+   * the first statement: no round trip more.
+   * @throws Error when the tenant is empty: that would be no tenant.
+   */
+  ofTenant(tenantId: string): Transactions {
+    if (tenantId === '') throw new Error('A tenant has an id.');
+    return {
+      query: (statement, values = []) =>
+        this.withConnection((connection) => runAs(connection, tenantId, statement, values)),
+      // BEGIN goes on with the transaction that the setting began.
+      transaction: (work) => this.inTransaction((connection) => runAs(connection, tenantId, BEGIN, []), work),
+    };
+  }
+
+  private async inTransaction<T>(
+    begin: (connection: Connection) => Promise<unknown>,
+    work: (tx: Sql) => Promise<T>,
+  ): Promise<T> {
     return this.withConnection(async (connection) => {
-      await run(connection, BEGIN, []);
+      await begin(connection);
       let result: T;
       try {
         result = await work({ query: (statement, values = []) => run(connection, statement, values) });
@@ -187,14 +225,47 @@ async function rollBack(connection: Connection): Promise<void> {
   }
 }
 
+const SET_TENANT: Statement = {
+  name: 'set-tenant',
+  text: `SELECT set_config('${TENANT_SETTING}', $1, true)`,
+};
+
+/** Runs a statement behind the setting of its tenant, which ends with the transaction. */
+async function runAs<R>(
+  connection: Connection,
+  tenantId: string,
+  statement: Statement,
+  values: readonly unknown[],
+): Promise<Answer<R>> {
+  // By itself it sets nothing: its transaction ends with it.
+  if (!isPrepared(connection.client, SET_TENANT.name)) await run(connection, SET_TENANT, [tenantId]);
+  const ahead = { name: SET_TENANT.name, values: [tenantId] };
+  return answerOf<R>(connection, statement, (query) =>
+    runPipelined(connection.client, ahead, { ...query, values }),
+  );
+}
+
 async function run<R>(
   connection: Connection,
   statement: Statement,
   values: readonly unknown[],
-): Promise<Rows<R> & { readonly command: string }> {
+): Promise<Answer<R>> {
+  return answerOf<R>(connection, statement, (query) =>
+    connection.client.query({ ...query, values: [...values] }),
+  );
+}
+
+interface Answer<R> extends Rows<R> {
+  readonly command: string;
+}
+
+async function answerOf<R>(
+  connection: Connection,
+  statement: Statement,
+  send: (statement: Statement) => Promise<pg.QueryResult>,
+): Promise<Answer<R>> {
   try {
-    const { name, text } = statement;
-    const result = await connection.client.query({ name, text, values: [...values] });
+    const result = await send(statement);
     return { rows: result.rows as R[], rowCount: result.rowCount ?? 0, command: result.command };
   } catch (error) {
     const fault = statementFault(error, statement.name);

@@ -32,7 +32,6 @@ const HAND_OVER = `DO $$ DECLARE entry record; BEGIN
   IF NOT pg_has_role(current_user, 'payments_owner', 'SET') THEN
     EXECUTE format('GRANT payments_owner TO %I', current_user);
   END IF;
-  GRANT USAGE, CREATE ON SCHEMA public TO payments_owner;
   FOR entry IN SELECT oid::regclass AS name FROM pg_class
                 WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' LOOP
     EXECUTE format('ALTER TABLE %s OWNER TO payments_owner', entry.name);
@@ -44,6 +43,8 @@ END $$`;
 
 const CLOSE_TO_PUBLIC: readonly string[] = [
   `GRANT USAGE ON SCHEMA public TO ${ROLES.slice(1).join(', ')}`,
+  // By name: a copy of the database may belong to somebody else, and foreign keys are checked as the owner.
+  `GRANT USAGE, CREATE ON SCHEMA public TO payments_owner`,
   `REVOKE ALL ON SCHEMA public FROM PUBLIC`,
   `DO $$ BEGIN
      EXECUTE format('GRANT CONNECT ON DATABASE %I TO ${ROLES.join(', ')}', current_database());
