@@ -1,5 +1,6 @@
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { shedApiOverload } from './api-limits.js';
 import { ApiModule, type ApiParts } from './api.module.js';
 import { installAuthentication } from './auth/authenticate.js';
 import { Authenticator } from './auth/authenticator.js';
@@ -20,13 +21,15 @@ import { countTooLargeEvents } from './webhooks/incoming/too-large-events.js';
  * @throws Error with a sentence when a route declares no scope.
  */
 export async function createApiApp(parts: ApiParts): Promise<NestFastifyApplication> {
+  const { trustedProxies } = parts.config.edge;
   const app = await NestFactory.create<NestFastifyApplication>(
     ApiModule.of(parts),
     // Nothing here is Express middleware: its emulation would cost every request.
-    new FastifyAdapter({ ...httpServerOptions(false), skipMiddie: true }),
+    new FastifyAdapter({ ...httpServerOptions(trustedProxies), skipMiddie: true }),
     { bodyParser: false, logger: new NestLogger(parts.log), abortOnError: false },
   );
   const server = app.getHttpAdapter().getInstance();
+  shedApiOverload(server, parts);
   installHttpEdges(app);
   installRequestLog(server, parts.log);
   countTooLargeEvents(server, (name) => parts.providers.get(name) !== undefined);

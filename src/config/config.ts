@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { refuseDevelopmentValues, type ProductionValues } from './production-refusals.js';
 import { withSecretFiles } from './secret-files.js';
+import { EdgeEnvironment, edgeSettingsOf, type EdgeSettings } from './edge-settings.js';
 import { StripeEnvironment, stripeSettingsOf } from './stripe-settings.js';
 import type { StripeSettings } from './stripe-settings.js';
 import { TemporalEnvironment, temporalSettingsOf, type TemporalSettings } from './temporal-settings.js';
@@ -46,6 +47,7 @@ const Environment = z.object({
   PAYMENTS_OIDC_MFA_ACR: z.string().optional(),
   PAYMENTS_WEBHOOK_SECRETS: z.string().optional(),
   ...WebhookOutEnvironment,
+  ...EdgeEnvironment,
   PAYMENTS_HORIZON_DAYS: positive.default(366),
   PAYMENTS_MAX_ARMED: integer.min(1).default(5_000),
   PAYMENTS_LADDER_DIVISOR: positive.default(1),
@@ -82,6 +84,8 @@ export interface Config {
   readonly webhookSecrets: ReadonlyMap<string, readonly string[]>;
   /** Where events may be sent to clients, and by which way. */
   readonly webhookOut: WebhookOutSettings;
+  /** How fast callers may call the API, and which proxies it believes. */
+  readonly edge: EdgeSettings;
   /** How far ahead `execute_at` may lie, in days. */
   readonly horizonDays: number;
   /** Payments that one worker holds armed at once; each takes two activity slots. */
@@ -126,6 +130,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     oidc: oidcOf(e),
     webhookSecrets: webhookSecretsOf(e),
     webhookOut: webhookOutSettingsOf(e, e.PAYMENTS_MODE),
+    edge: edgeSettingsOf(e, e.PAYMENTS_MODE),
     horizonDays: e.PAYMENTS_HORIZON_DAYS,
     maxArmed: e.PAYMENTS_MAX_ARMED,
     ladderDivisor: e.PAYMENTS_LADDER_DIVISOR,

@@ -3,9 +3,9 @@ export const URGENCIES = ['cancel', 'read', 'work'] as const;
 export type Urgency = (typeof URGENCIES)[number];
 
 export interface AdmissionLimits {
-  /** Requests of this urgency or a lesser one that run at once. */
+  /** Places that this urgency and the lesser ones may hold at once. */
   readonly running: Readonly<Record<Urgency, number>>;
-  /** Requests of this urgency that wait for their turn. */
+  /** Callers of this urgency that wait for their turn. */
   readonly waiting: Readonly<Record<Urgency, number>>;
   /** Longest wait for a turn (ms). */
   readonly waitMs: number;
@@ -14,17 +14,14 @@ export interface AdmissionLimits {
 /** Connections that work never takes, and those that neither work nor reads take. */
 const KEPT_FROM_WORK = 3;
 const KEPT_FOR_CANCELS = 1;
-/** Waiting requests for each that runs: a queue longer than this only makes answers late. */
-const WAITING_PER_RUNNING = 4;
+/** Waiting callers for each that runs: a longer queue makes answers late and refuses nothing less. */
+const WAITING_PER_RUNNING = 16;
 /** Cancels are short and few: they are refused only when something is quite wrong. */
-const WAITING_CANCELS = 256;
-/** Far below the 10 s of a handler, so that whoever gets a turn has time to use it. */
+const WAITING_CANCELS = 512;
+/** As long as a connection may take to come about; far below the 10 s of a handler. */
 const WAIT_MS = 2_000;
 
-/**
- * Shares a pool of database connections out, so that a request that runs hardly ever waits for one, and
- * cancels find one however many creates there are.
- */
+/** Shares a pool of connections out, so that cancels find one however many creates there are. */
 export function admissionLimitsFor(poolSize: number): AdmissionLimits {
   const work = Math.max(1, poolSize - KEPT_FROM_WORK);
   const read = Math.max(work, poolSize - KEPT_FOR_CANCELS);
@@ -41,8 +38,8 @@ interface Waiter {
 }
 
 /**
- * Who may run now. More pressing requests overtake those that wait, and have places that others never
- * take; among equals the first comes first. Every queue and every wait has a bound.
+ * Who may take a connection now. More pressing callers overtake those that wait, and have places that
+ * others never take; among equals the first comes first. Every queue and every wait has a bound.
  */
 export class AdmissionQueue {
   private readonly running: Record<Urgency, number> = { cancel: 0, read: 0, work: 0 };
@@ -54,24 +51,22 @@ export class AdmissionQueue {
 
   constructor(private readonly limits: AdmissionLimits) {}
 
-  /** True when one more would neither run nor find a place to wait: it can be refused before any work. */
+  /** True when one more would neither run nor find room to wait: it can be refused before any work. */
   isFull(urgency: Urgency): boolean {
     return !this.fits(urgency) && this.waiters[urgency].size >= this.limits.waiting[urgency];
   }
 
   /**
    * Takes a place, at once or after a wait.
-   * @returns true: call `leave` once, whatever happens. false: the queue is full, the wait was too long,
-   * or `gone` was called; nothing was taken.
+   * @returns true: call `leave` once, whatever happens. false: the queue is full or the wait was too
+   * long; nothing was taken.
    */
-  enter(urgency: Urgency): { readonly admitted: Promise<boolean> | true; readonly gone: () => void } {
+  enter(urgency: Urgency): true | Promise<boolean> {
     if (this.fits(urgency) && this.waiters[urgency].size === 0) {
       this.running[urgency]++;
-      return { admitted: true, gone: () => undefined };
+      return true;
     }
-    if (this.waiters[urgency].size >= this.limits.waiting[urgency]) {
-      return { admitted: Promise.resolve(false), gone: () => undefined };
-    }
+    if (this.waiters[urgency].size >= this.limits.waiting[urgency]) return Promise.resolve(false);
     return this.wait(urgency);
   }
 
@@ -89,21 +84,18 @@ export class AdmissionQueue {
     }
   }
 
-  private wait(urgency: Urgency): { readonly admitted: Promise<boolean>; readonly gone: () => void } {
-    let gone = (): void => undefined;
-    const admitted = new Promise<boolean>((resolve) => {
-      gone = () => {
-        if (!this.waiters[urgency].delete(waiter)) return;
-        clearTimeout(waiter.timer);
+  private wait(urgency: Urgency): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        this.waiters[urgency].delete(waiter);
         resolve(false);
-      };
-      const waiter: Waiter = { resolve, timer: setTimeout(() => gone(), this.limits.waitMs) };
+      }, this.limits.waitMs);
+      const waiter: Waiter = { resolve, timer };
       this.waiters[urgency].add(waiter);
     });
-    return { admitted, gone };
   }
 
-  /** The places of the more pressing stay free: a request counts against its own bound and all wider ones. */
+  /** The places of the more pressing stay free: a caller counts against its own bound and all wider ones. */
   private fits(urgency: Urgency): boolean {
     const { cancel, read, work } = this.running;
     const { running } = this.limits;

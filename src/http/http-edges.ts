@@ -31,13 +31,13 @@ export const HTTP_LIMITS = Object.freeze({
 /**
  * The options that FastifyAdapter has to be built with: limits, request ids, and our answers for
  * errors that happen before Fastify has a request or a route.
- * @param trustProxy addresses or networks of proxies whose X-Forwarded-For counts; false: none.
+ * @param trustProxy addresses or networks of proxies whose X-Forwarded-For counts; false or empty: none.
  */
 export function httpServerOptions(
   trustProxy: false | readonly string[],
 ): FastifyHttpOptions<RawServerDefault> {
   return {
-    trustProxy: trustProxy === false ? false : [...trustProxy],
+    trustProxy: trustProxy === false || trustProxy.length === 0 ? false : [...trustProxy],
     genReqId: newRequestId,
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: HTTP_LIMITS.requestMs,

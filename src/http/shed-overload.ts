@@ -1,102 +1,81 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { DomainError } from '../domain/domain-error.js';
 import type { AdmissionQueue, Urgency } from './admission-queue.js';
+import { withUrgency } from './connection-gate.js';
 import type { EventLoopLag } from './event-loop-lag.js';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The places that the request has taken; each is given back once. */
-    places: { isArriving: boolean; running: Urgency | null } | null;
+    /** Among which requests in progress this one is counted; null: its body arrives, or it is done. */
+    countedAs: 'arriving' | 'handled' | null;
   }
 }
 
 /** Why a request was turned away, for the metrics. */
-export type ShedCause = 'queue_full' | 'too_many_arriving' | 'event_loop' | 'waited_too_long';
+export type ShedCause = 'queue_full' | 'too_many' | 'event_loop';
 
 export interface ShedOptions {
-  readonly queue: AdmissionQueue;
+  /** Where requests wait for a connection. */
+  readonly queue: Pick<AdmissionQueue, 'isFull'>;
   readonly lag: Pick<EventLoopLag, 'ms'>;
   readonly urgencyOf: (request: FastifyRequest) => Urgency;
   readonly shed: (cause: ShedCause, urgency: Urgency) => void;
 }
 
-/** Requests whose credential and limits are being looked up: mostly from memory, else one read each. */
-export const MOST_ARRIVING = 256;
-/** Timers that are so late for so long mean that every answer is. Cancels go on. */
+/** Requests whose credential and limits are being looked up, and requests in their handlers. */
+export const MOST_IN_PROGRESS = Object.freeze({ arriving: 256, handled: 512 });
+/** Timers that are so late for so long mean that every answer is (ms). */
 export const MOST_LAG_MS = 500;
 
 /**
  * Turns requests away with 503 `overloaded` before they have cost anything: before their credential is
- * read, when nothing of their kind could be begun soon; and before their handler, when their turn did
- * not come. A request that was turned away has changed nothing. While its body arrives a request holds
- * no place, so slow senders hold nobody up.
+ * read, and once more before their handler. Whoever was turned away has changed nothing. While its body
+ * arrives a request is not counted, so slow senders hold nobody up. Cancels are turned away only when
+ * their own queue is full.
  *
- * Call it before the hooks of everybody else, so that these hooks are the first.
+ * Call it before the hooks of everybody else, so that these are the first.
  */
 export function shedOverload(server: FastifyInstance, options: ShedOptions): void {
   const { queue, lag, urgencyOf, shed } = options;
-  let arriving = 0;
-  const arrived = ({ places }: FastifyRequest): void => {
-    if (places?.isArriving !== true) return;
-    places.isArriving = false;
-    arriving--;
+  const counts = { arriving: 0, handled: 0 };
+  const count = (request: FastifyRequest, as: 'arriving' | 'handled' | null): void => {
+    if (request.countedAs !== null) counts[request.countedAs]--;
+    if (as !== null) counts[as]++;
+    request.countedAs = as;
   };
-  const causeAgainst = (urgency: Urgency): ShedCause | null => {
+  const causeAgainst = (urgency: Urgency, stage: 'arriving' | 'handled'): ShedCause | null => {
     if (queue.isFull(urgency)) return 'queue_full';
     if (urgency === 'cancel') return null;
-    if (lag.ms > MOST_LAG_MS) return 'event_loop';
-    return arriving >= MOST_ARRIVING ? 'too_many_arriving' : null;
+    if (counts[stage] >= MOST_IN_PROGRESS[stage]) return 'too_many';
+    return lag.ms > MOST_LAG_MS ? 'event_loop' : null;
   };
-  server.decorateRequest('places', null);
-  server.addHook('onRequest', (request, _reply, done) => {
-    if (request.is404) return done();
+  const admit = (
+    request: FastifyRequest,
+    stage: 'arriving' | 'handled',
+    next: (error?: Error) => void,
+  ): void => {
+    // Nobody works for a request without a route.
+    if (request.is404) return next();
     const urgency = urgencyOf(request);
-    const cause = causeAgainst(urgency);
+    const cause = causeAgainst(urgency, stage);
     if (cause !== null) {
       shed(cause, urgency);
-      return done(new DomainError('overloaded'));
+      return next(new DomainError('overloaded'));
     }
-    request.places = { isArriving: true, running: null };
-    arriving++;
-    done();
-  });
+    count(request, stage);
+    // Looking up who calls is short, and nobody is served before it.
+    withUrgency(stage === 'arriving' && urgency === 'work' ? 'read' : urgency, next);
+  };
+  server.decorateRequest('countedAs', null);
+  server.addHook('onRequest', (request, _reply, done) => admit(request, 'arriving', done));
   server.addHook('preParsing', (request, _reply, _payload, done) => {
-    arrived(request);
+    count(request, null);
     done();
   });
-  server.addHook('preHandler', async (request, reply) => {
-    const { places } = request;
-    if (places === null) return;
-    const urgency = urgencyOf(request);
-    if (!(await turn(queue, urgency, request))) {
-      shed('waited_too_long', urgency);
-      throw new DomainError('overloaded');
-    }
-    // The time of a handler counts from its request's first byte; past it the answer has gone out.
-    if (reply.sent) queue.leave(urgency);
-    else places.running = urgency;
-  });
+  server.addHook('preHandler', (request, _reply, done) => admit(request, 'handled', done));
   // Runs for every answer, also of an error, also when nobody is left to read it.
   server.addHook('onSend', (request, _reply, payload, done) => {
-    arrived(request);
-    const running = request.places?.running ?? null;
-    if (running !== null) {
-      request.places = null;
-      queue.leave(running);
-    }
+    count(request, null);
     done(null, payload);
   });
-}
-
-/** Waits for a place; whoever hangs up meanwhile leaves the queue. */
-async function turn(queue: AdmissionQueue, urgency: Urgency, request: FastifyRequest): Promise<boolean> {
-  const { admitted, gone } = queue.enter(urgency);
-  if (admitted === true) return true;
-  const { socket } = request.raw;
-  socket.once('close', gone);
-  try {
-    return await admitted;
-  } finally {
-    socket.off('close', gone);
-  }
 }

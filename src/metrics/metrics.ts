@@ -47,6 +47,25 @@ export const authFailuresTotal = count<{
     | 'scope';
 }>('auth_failures_total', 'Requests refused for their credential or its scopes.', ['reason']);
 
+export const rateLimitedTotal = count<{ limit: 'client' | 'tenant' | 'client-cancel' | 'tenant-cancel' }>(
+  'rate_limited_total',
+  'Requests refused with 429 by the limit that refused them.',
+  ['limit'],
+);
+
+export const rateLimitAloneTotal = count(
+  'rate_limit_alone_total',
+  'Times Postgres could not be asked for tokens: the process went by its own count for a second.',
+);
+
+export const shedTotal = count<{
+  cause: 'queue_full' | 'too_many' | 'event_loop' | 'waited_too_long';
+  urgency: 'cancel' | 'read' | 'work';
+}>('shed_total', 'Requests turned away with 503 overloaded before any work, by cause and urgency.', [
+  'cause',
+  'urgency',
+]);
+
 /** What a cancel was answered; a lost one is named by what it found. */
 export type CancelResult =
   | 'cancelled'

@@ -32,6 +32,12 @@ export interface TenantDatabase {
   ofTenant(tenantId: string): Transactions;
 }
 
+/** Decides who takes a connection of a pool next, before the pool is asked. */
+export interface ConnectionTurns {
+  /** @returns what has to be called once, when the connection is back. Throws when no turn came. */
+  enter(): (() => void) | Promise<() => void>;
+}
+
 /** Each inner limit is smaller than the outer one, so the innermost speaks first (milliseconds). */
 export const DATABASE_LIMITS = Object.freeze({
   connectMs: 2_000,
@@ -83,6 +89,7 @@ export class Database implements Transactions, TenantDatabase {
   /** Goes up when all connections became suspect; those of an earlier generation are not used again. */
   private generation = 0;
   private readonly generationOf = new WeakMap<pg.PoolClient, number>();
+  private turns: ConnectionTurns | null = null;
 
   /**
    * @param options.queryMs how long the driver waits for an answer; only checks that raise the
@@ -161,6 +168,11 @@ export class Database implements Transactions, TenantDatabase {
     });
   }
 
+  /** From now on every connection of this pool is taken in the order of `turns`. */
+  useGate(turns: ConnectionTurns): void {
+    this.turns = turns;
+  }
+
   /** Connections in use, idle and waiting callers, for the metrics. */
   connections(): { readonly total: number; readonly idle: number; readonly waiting: number } {
     return { total: this.pool.totalCount, idle: this.pool.idleCount, waiting: this.pool.waitingCount };
@@ -172,6 +184,16 @@ export class Database implements Transactions, TenantDatabase {
   }
 
   private async withConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    if (this.turns === null) return this.onConnection(work);
+    const leave = await this.turns.enter();
+    try {
+      return await this.onConnection(work);
+    } finally {
+      leave();
+    }
+  }
+
+  private async onConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection: Connection = {
       client: await this.checkOut(),
       spentBy: null,
