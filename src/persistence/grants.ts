@@ -40,6 +40,7 @@ const API: RoleGrants = {
   review_case: { ...APPEND, update: CASE },
   resolution: { ...APPEND, update: RESOLUTION_END },
   payment_return: READ,
+  audit_log: { insert: 'all' },
   data_key: APPEND,
   webhook_endpoint: {
     ...APPEND,
@@ -75,6 +76,10 @@ const WORKER: RoleGrants = {
   review_case: { ...APPEND, update: CASE },
   resolution: { ...APPEND, update: RESOLUTION_END },
   payment_return: APPEND,
+  audit_log: APPEND,
+  audit_anchor: APPEND,
+  audit_anchor_signature: APPEND,
+  audit_anchor_leaf: APPEND,
   data_key: APPEND,
   webhook_endpoint: { select: 'all', update: ENDPOINT_STATUS },
   webhook_delivery: {
@@ -177,11 +182,16 @@ const READER: RoleGrants = {
   settlement_fault: READ,
   settlement_missing: READ,
   settlement_count: READ,
+  audit_anchor: READ,
   schema_migration: READ,
 };
 
+/** What proves the history, for those who verify it. */
+const PROOF: RoleGrants = { audit_log: READ, audit_anchor_signature: READ, audit_anchor_leaf: READ };
+
 const AUDITOR: RoleGrants = {
   ...READER,
+  ...PROOF,
   api_key: { select: ['id', 'tenant_id', 'name', 'scopes', 'created_at', 'expires_at', 'revoked_at'] },
 };
 
@@ -194,12 +204,13 @@ const ADMIN: RoleGrants = {
   // Wrapped keys open nothing without the key file; deleting a tenant's shreds what they sealed.
   data_key: { select: 'all', update: ['wrapped', 'kek_id'], delete: true },
   lane: { select: 'all', update: ['rate', 'burst', 'cap', 'breaker_enabled'] },
+  audit_log: { insert: 'all' },
   schema_migration: READ,
 };
 
 /** A copy is of everything. */
 const BACKUP: RoleGrants = Object.fromEntries(
-  [...Object.keys(READER), 'api_key'].map((table) => [table, READ]),
+  [...Object.keys(READER), ...Object.keys(PROOF), 'api_key'].map((table) => [table, READ]),
 );
 
 /**
@@ -230,5 +241,5 @@ export const FUNCTION_GRANTS: Readonly<Record<string, readonly DatabaseRole[]>> 
  */
 export const TENANT_TABLES: readonly string[] = [
   'payment', 'payment_transition', 'evidence', 'review_case', 'resolution', 'payment_return', 'submission',
-  'submission_attempt', 'data_key',
+  'submission_attempt', 'data_key', 'audit_log',
 ]; // prettier-ignore

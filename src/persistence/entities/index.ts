@@ -1,4 +1,6 @@
 import { ApiKey } from './api-key.entity.js';
+import { AuditAnchorLeaf } from './audit-anchor-leaf.entity.js';
+import { AuditAnchor, AuditAnchorSignature } from './audit-anchor.entity.js';
 import { AuditLogEntry } from './audit-log.entity.js';
 import { DataKey } from './data-key.entity.js';
 import { DueSlot } from './due-slot.entity.js';
@@ -47,6 +49,9 @@ export const ENTITIES = [
   DueSlot,
   Setting,
   AuditLogEntry,
+  AuditAnchor,
+  AuditAnchorSignature,
+  AuditAnchorLeaf,
   WebhookInboxEntry,
   WebhookEndpoint,
   WebhookDelivery,

@@ -7,6 +7,7 @@ import { Payment } from './payment.entity.js';
 @Check('payment_transition_actor_one_line', `actor !~ E'[\\n\\r]'`)
 @Check('payment_transition_detail_one_line', `detail !~ E'[\\n\\r]'`)
 @Index('payment_transition_by_time', ['at'])
+@Index('payment_transition_by_xact', ['xact'])
 export class PaymentTransition {
   @ForeignKey(() => Payment, { name: 'payment_transition_payment' })
   @PrimaryColumn('text', { name: 'payment_id', primaryKeyConstraintName: 'payment_transition_pkey' })
@@ -40,4 +41,8 @@ export class PaymentTransition {
 
   @Column('bytea', { name: 'hash' })
   hash: Buffer;
+
+  /** The transaction that wrote it, by which anchors find it; 0: older than anchors. Set by the trigger. */
+  @Column('bigint', { name: 'xact', default: 0 })
+  xact: string;
 }

@@ -8,6 +8,7 @@ import { AddSettlement1796400000000 } from './1796400000000-add-settlement.js';
 import { LimitApiKeys1796450000000 } from './1796450000000-limit-api-keys.js';
 import { AddDatabaseRoles1796500000000 } from './1796500000000-add-database-roles.js';
 import { AddAuditLog1796520000000 } from './1796520000000-add-audit-log.js';
+import { AddAnchors1796520000001 } from './1796520000001-add-anchors.js';
 import { AddDataKeys1796530000000 } from './1796530000000-add-data-keys.js';
 import { AddClientWebhooks1796550000000 } from './1796550000000-add-client-webhooks.js';
 
@@ -23,6 +24,7 @@ export const MIGRATIONS = [
   LimitApiKeys1796450000000,
   AddDatabaseRoles1796500000000,
   AddAuditLog1796520000000,
+  AddAnchors1796520000001,
   AddDataKeys1796530000000,
   AddClientWebhooks1796550000000,
 ];
