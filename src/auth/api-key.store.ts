@@ -35,16 +35,22 @@ export const API_KEY_MAX_LIFE_DAYS = 365;
 /** Old and new side by side, so that a rotation needs no downtime; more would hide forgotten ones. */
 const ACTIVE_KEYS_PER_NAME = 2;
 
+/** A key cannot be made or found as asked; the message is a sentence for whoever asked. */
+export class KeyRefused extends Error {
+  override readonly name = 'KeyRefused';
+}
+
 const LOCK_TENANT: Statement = {
   name: 'api-key-lock-tenant',
-  text: 'SELECT id FROM tenant WHERE id = $1 FOR NO KEY UPDATE',
+  text: 'SELECT pseudonym FROM tenant WHERE id = $1 FOR NO KEY UPDATE',
 };
 const INSERT: Statement = {
   name: 'api-key-insert',
   text: `INSERT INTO api_key (id, tenant_id, name, scopes, digest, pepper_key_id, expires_at)
 SELECT $1, $2, $3, $4, $5, $6, clock_timestamp() + $7::double precision * interval '1 day'
  WHERE (SELECT count(*) FROM api_key WHERE tenant_id = $2 AND name = $3 AND revoked_at IS NULL
-           AND expires_at > clock_timestamp()) < ${ACTIVE_KEYS_PER_NAME}`,
+           AND expires_at > clock_timestamp()) < ${ACTIVE_KEYS_PER_NAME}
+RETURNING to_char(expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS expires_at`,
 };
 
 export interface NewApiKey {
@@ -57,69 +63,130 @@ export interface NewApiKey {
   readonly lifeDays?: number;
 }
 
-/**
- * Makes a key for a tenant and stores its digest under the active pepper.
- * @returns the key's text, which cannot be read again, and its id.
- * @throws Error with a sentence when the tenant is missing, the scopes or the life are not allowed,
- * or two keys of this name are active. Twice: two keys.
- */
-export async function createApiKey(
-  db: Database,
+export interface MadeApiKey {
+  readonly id: string;
+  /** What the owner is shown once. It is stored nowhere and cannot be read again. */
+  readonly text: string;
+  readonly tenantId: string;
+  /** The tenant's name in logs. */
+  readonly tenantRef: string;
+  readonly name: string;
+  readonly scopes: readonly string[];
+  /** The database's clock, UTC, whole seconds. */
+  readonly expiresAt: string;
+}
+
+/** `insertApiKey` in a transaction of its own. */
+export function createApiKey(
+  db: Pick<Database, 'transaction'>,
   keys: Pick<KeysFile, 'pepper'>,
   key: NewApiKey,
-): Promise<{ readonly id: string; readonly text: string }> {
-  const lifeDays = key.lifeDays ?? API_KEY_MAX_LIFE_DAYS;
+): Promise<MadeApiKey> {
+  return db.transaction((tx) => insertApiKey(tx, keys, key));
+}
+
+/**
+ * Makes a key for a tenant and stores its digest under the active pepper.
+ * @param tx a transaction: the count of active keys and the insert stand under one lock.
+ * @throws KeyRefused when the tenant is missing, the scopes or the life are not allowed, or two keys
+ * of this name are active. Twice: two keys.
+ */
+export async function insertApiKey(
+  tx: Sql,
+  keys: Pick<KeysFile, 'pepper'>,
+  key: NewApiKey,
+): Promise<MadeApiKey> {
+  const { tenantId, name, scopes, lifeDays = API_KEY_MAX_LIFE_DAYS } = key;
   assertAllowed(key, lifeDays);
   const { parts, text } = newApiKey(key.mode);
   const pepper = pepperOf(keys.pepper, keys.pepper.active);
-  if (pepper === null) throw new Error('The key file lacks the active pepper.');
+  if (pepper === null) throw new KeyRefused('The key file lacks the active pepper.');
   const digest = apiKeyDigest(parts, pepper);
-  await db.transaction(async (tx) => {
-    // The tenant's row orders two makers, so that both cannot count one key and add a third.
-    const tenant = await tx.query(LOCK_TENANT, [key.tenantId]);
-    if (tenant.rowCount === 0) throw new Error(`There is no tenant ${key.tenantId}. Create it first.`);
-    const done = await tx.query(INSERT, [
-      parts.id,
-      key.tenantId,
-      key.name,
-      [...key.scopes],
-      digest,
-      keys.pepper.active,
-      lifeDays,
-    ]);
-    if (done.rowCount === 0) {
-      throw new Error(`Two keys named ${key.name} are active for ${key.tenantId}. Revoke one first.`);
-    }
-  });
-  return { id: parts.id, text };
+  // The tenant's row orders two makers, so that both cannot count one key and add a third.
+  const [tenant] = (await tx.query<{ pseudonym: string }>(LOCK_TENANT, [tenantId])).rows;
+  if (!tenant) throw new KeyRefused(`There is no tenant ${tenantId}. Create it first.`);
+  const values = [parts.id, tenantId, name, [...scopes], digest, keys.pepper.active, lifeDays];
+  const [row] = (await tx.query<{ expires_at: string }>(INSERT, values)).rows;
+  if (!row) throw new KeyRefused(`Two keys named ${name} are active for ${tenantId}. Revoke one first.`);
+  const { expires_at: expiresAt } = row;
+  return { id: parts.id, text, tenantId, tenantRef: tenant.pseudonym, name, scopes, expiresAt };
 }
 
+/** A name stands in tables and logs. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._ -]{0,63}$/;
+
 function assertAllowed(key: NewApiKey, lifeDays: number): void {
+  if (!NAME.test(key.name)) {
+    throw new KeyRefused('The name of a key has 1 to 64 letters, digits, spaces or . _ -');
+  }
   if (!(lifeDays > 0 && lifeDays <= API_KEY_MAX_LIFE_DAYS)) {
-    throw new Error(`A key lives for more than 0 and at most ${API_KEY_MAX_LIFE_DAYS} days.`);
+    throw new KeyRefused(`A key lives for more than 0 and at most ${API_KEY_MAX_LIFE_DAYS} days.`);
   }
-  if (key.scopes.length === 0) throw new Error('A key without a scope can do nothing. Name its scopes.');
-  for (const scope of key.scopes) {
-    if (!SCOPES.includes(scope)) throw new Error(`There is no scope ${scope}. Known: ${SCOPES.join(', ')}.`);
-    if (!isScopeOfKeys(scope)) throw new Error(`A key is no person, so it cannot hold ${scope}.`);
+  if (key.scopes.length === 0) throw new KeyRefused('A key without a scope can do nothing. Name its scopes.');
+  for (const scope of key.scopes as readonly string[]) {
+    if (!(SCOPES as readonly string[]).includes(scope)) {
+      throw new KeyRefused(`There is no scope ${scope}. Known: ${SCOPES.join(', ')}.`);
+    }
+    if (!isScopeOfKeys(scope)) throw new KeyRefused(`A key is no person, so it cannot hold ${scope}.`);
   }
+}
+
+const FIND_ACTIVE: Statement = {
+  name: 'api-key-find-active',
+  text: `SELECT tenant_id, name, scopes FROM api_key
+          WHERE id = $1 AND revoked_at IS NULL AND expires_at > clock_timestamp()`,
+};
+
+/**
+ * Makes a second key with the tenant, name and scopes of an active one, under the active pepper. The
+ * old one works until it is revoked or expires, so nobody has to be quick.
+ * @throws KeyRefused as `insertApiKey`, or when no such key is active. Twice: the second finds two
+ * active keys and is refused.
+ */
+export async function rotateApiKey(
+  tx: Sql,
+  keys: Pick<KeysFile, 'pepper'>,
+  of: { readonly id: string; readonly mode: ApiKeyMode; readonly lifeDays?: number },
+): Promise<MadeApiKey> {
+  const { id, ...rest } = of;
+  type Row = { tenant_id: string; name: string; scopes: Scope[] };
+  const [old] = (await tx.query<Row>(FIND_ACTIVE, [id])).rows;
+  if (!old) throw new KeyRefused(`No key ${id} is active. List the keys, or make a new one.`);
+  const { tenant_id: tenantId, name, scopes } = old;
+  return insertApiKey(tx, keys, { tenantId, name, scopes, ...rest });
 }
 
 const REVOKE: Statement = {
   name: 'api-key-revoke',
-  text: 'UPDATE api_key SET revoked_at = coalesce(revoked_at, clock_timestamp()) WHERE id = $1',
+  text: `UPDATE api_key k SET revoked_at = clock_timestamp() FROM tenant t
+          WHERE k.id = $1 AND t.id = k.tenant_id AND k.revoked_at IS NULL
+      RETURNING k.tenant_id, t.pseudonym`,
 };
+const EXISTS: Statement = { name: 'api-key-exists', text: 'SELECT id FROM api_key WHERE id = $1' };
+
+export type Revocation =
+  | { readonly kind: 'revoked'; readonly tenantId: string; readonly tenantRef: string }
+  | { readonly kind: 'repeated' }
+  | { readonly kind: 'absent' };
 
 /**
  * Revokes a key: every process refuses it once its cached copy is 5 s old.
- * @returns false when there is no such key. Twice: the first time stays.
+ * @returns `repeated` when it was revoked before: the first time stays; `absent` without such a key.
  */
-export async function revokeApiKey(db: Sql, id: string): Promise<boolean> {
-  return (await db.query(REVOKE, [id])).rowCount > 0;
+export async function revokeApiKey(db: Sql, id: string): Promise<Revocation> {
+  const [row] = (await db.query<{ tenant_id: string; pseudonym: string }>(REVOKE, [id])).rows;
+  if (row) return { kind: 'revoked', tenantId: row.tenant_id, tenantRef: row.pseudonym };
+  return { kind: (await db.query(EXISTS, [id])).rowCount > 0 ? 'repeated' : 'absent' };
 }
 
 /** The pepper with this id, or null when the key file lacks it: keys made under it cannot be checked. */
 export function pepperOf(pepper: KeysFile['pepper'], id: string): Buffer | null {
-  const key = Object.hasOwn(pepper.keys, id) ? pepper.keys[id] : undefined;
+  const known = (): string | undefined => (Object.hasOwn(pepper.keys, id) ? pepper.keys[id] : undefined);
+  let key = known();
+  if (key === undefined) {
+    // Made a moment ago under a pepper that this process has not read yet.
+    pepper.refresh?.();
+    key = known();
+  }
   return key === undefined ? null : Buffer.from(key, 'base64');
 }

@@ -9,6 +9,7 @@ import { addGet } from './get.js';
 import { addHistory } from './history.js';
 import { addHold } from './hold.js';
 import { addInvariants } from './invariants.js';
+import { addKeys } from './keys.js';
 import { addLanes } from './lanes.js';
 import { addList } from './list.js';
 import { addMigrate } from './migrate.js';
@@ -47,6 +48,7 @@ const COMMANDS = [
   addLanes,
   addReconcile,
   addInvariants,
+  addKeys,
   addDoctor,
   addMigrate,
   addSeedLocal,

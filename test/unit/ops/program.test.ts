@@ -4,7 +4,7 @@ import { payments } from '../../support/command-line.js';
 const COMMANDS = [
   ...['create', 'get', 'list', 'history', 'cancel', 'reschedule', 'hold', 'release', 'escalate'],
   ...['resolve', 'approve', 'token'],
-  ...['lanes', 'invariants', 'doctor', 'migrate', 'seed-local'],
+  ...['lanes', 'invariants', 'keys', 'doctor', 'migrate', 'seed-local'],
 ];
 const ID = `pay_${'a2'.repeat(16)}`;
 
@@ -36,6 +36,13 @@ describe('the payments program', () => {
       ['create', '--amount', '19.99', '--currency', 'EUR', '--destination', 'a'],
     ],
     ['a limit that is no number', ['invariants', '--limit-seconds', 'x']],
+    ['a key without a role', ['keys', 'create', '--tenant', 't', '--name', 'n']],
+    ['a role of people for a key', ['keys', 'create', '--tenant', 't', '--name', 'n', '--role', 'operator']],
+    [
+      'a key for more than a year',
+      ['keys', 'create', '--tenant', 't', '--name', 'n', '--role', 'client', '--life-days', '366'],
+    ],
+    ['a text that is no id of a key', ['keys', 'revoke', `ps_test_${'a'.repeat(12)}_secret`]],
   ])('answers 2 to %s and says what is wrong', async (_what, args) => {
     const { exitCode, out, err } = await payments(args);
     expect(exitCode).toBe(2);
