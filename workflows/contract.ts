@@ -18,12 +18,17 @@ export interface ArmHint {
   readonly armInMs: number;
 }
 
-/** What a wake may bring: new times, or the word that nobody asks the provider for an open outcome. */
+/** What a wake may bring: new times. `inquire` was a word of release 0.1: it is kept for its histories. */
 export type WakeNews = ArmHint | 'inquire';
+
+/** What a run that left the workers' memory waits for; a wake or its time goes on. */
+export type WaitsFor = 'submitted' | 'unknown' | 'review';
 
 export interface ExecutePaymentInput extends ArmHint {
   readonly paymentId: string;
   readonly lane: string;
+  /** The run looks at its row first: it was woken, or has waited for long. Absent in a payment's first run. */
+  readonly waitsFor?: WaitsFor;
 }
 
 /** Input of both armed activities; the worker reads everything else from the row. */
@@ -47,13 +52,20 @@ export type Stopped = { readonly kind: 'stopped'; readonly state: FinalState };
 /** `started` also answers for every later state that is not final. */
 export type BeginSubmissionAnswer = { readonly kind: 'started' } | NotDue | Held | LaneBusy | Stopped;
 
+/** Submitted or unknown: the workers ask the provider, and whoever moves the payment wakes its run. */
+export type OutcomeOpen = { readonly kind: 'outcome_open'; readonly state: 'submitted' | 'unknown' };
+
+/** What workers of release 0.1 said instead of `outcome_open`: the run asks by an activity. Its histories hold it. */
+export type AskByActivity = { readonly kind: 'inquire' };
+
 /**
- * stopped: final. inquire: submitted or unknown, ask the provider next. review: people decide.
+ * stopped: final. outcome_open: nothing to do but to wait for news. review: people decide.
  * retry: proven not sent, the payment waits in `submitting` for `afterMs`.
  */
 export type SubmitPaymentAnswer =
   | Stopped
-  | { readonly kind: 'inquire' }
+  | OutcomeOpen
+  | AskByActivity
   | { readonly kind: 'review' }
   | { readonly kind: 'retry'; readonly afterMs: number }
   | NotDue
@@ -72,13 +84,15 @@ export type LookAnswer =
   | ({ readonly kind: 'scheduled' } & ArmHint)
   | Held
   | { readonly kind: 'submitting' }
-  | { readonly kind: 'inquire' }
+  | OutcomeOpen
+  | AskByActivity
   | { readonly kind: 'review' };
 
 /** The activities as the workflow sees them. */
 export interface PaymentActivities {
   beginSubmission(input: ArmedPayment): Promise<BeginSubmissionAnswer>;
   submitPayment(input: ArmedPayment): Promise<SubmitPaymentAnswer>;
+  /** Only runs of release 0.1 ask so. */
   inquire(input: { readonly paymentId: string }): Promise<InquireAnswer>;
   cancelPayment(input: { readonly paymentId: string }): Promise<CancelAnswer>;
   look(input: { readonly paymentId: string }): Promise<LookAnswer>;

@@ -3,6 +3,7 @@ import {
   condition,
   continueAsNew,
   defineSignal,
+  makeContinueAsNewFunc,
   proxyActivities,
   setCurrentDetails,
   setHandler,
@@ -21,6 +22,7 @@ import {
   type LookAnswer,
   type PaymentActivities,
   type SubmitPaymentAnswer,
+  type WaitsFor,
   type WakeNews,
 } from './contract.js';
 
@@ -33,12 +35,22 @@ const patient = proxyActivities<PaymentActivities>(INQUIRE);
 /** An arm time this near counts as now: arming has no effect that anyone can see, a timer costs events. */
 const NEAR_MS = 1_000;
 
+/** A run that left the workers' memory looks at its row at least this often, whatever became of its wake. */
+const OUTSIDE_MS = 24 * 3_600_000;
+
+/** Shown as current details of a run in a worker's memory, and in the memo of one that left it. */
+const WAITS_FOR: Readonly<Record<WaitsFor, string>> = Object.freeze({
+  submitted: 'Submitted: the workers ask the provider for the outcome',
+  unknown: 'Unknown: the workers ask the provider what became of it',
+  review: 'Needs review: two people decide',
+});
+
 type Answer = SubmitPaymentAnswer | InquireAnswer | Exclude<BeginSubmissionAnswer, { kind: 'started' }>;
 
 /**
  * One payment: it sleeps until shortly before its time, hears cancel and wake, arms the pair that
- * records submission start and calls the provider, and asks until the outcome is known. It decides
- * nothing about money: every answer comes from the database's gate.
+ * records submission start and calls the provider, and waits outside the workers' memory while the outcome is open. It
+ * decides nothing about money: every answer comes from the database's gate.
  * @returns the final state of the payment. Twice under one payment: the gate admits one of them.
  */
 export async function executePayment(input: ExecutePaymentInput): Promise<FinalState> {
@@ -69,13 +81,23 @@ class PaymentStory {
   private inquiring = false;
   /** Armed activities under way, of any pair. */
   private underWay = 0;
-  /** Held or in review: only a wake goes on. */
+  /** Held, in review or with an open outcome: only a wake goes on. */
   private parked = false;
+  /** The run may leave the workers' memory: nothing happens in it until somebody wakes it. */
+  private leavesFor: WaitsFor | null = null;
+  /** The run left once and was woken. */
+  private readonly cameBack: boolean;
 
   constructor(input: ExecutePaymentInput) {
     this.paymentId = input.paymentId;
     this.lane = input.lane;
     this.version = input.version;
+    this.cameBack = input.waitsFor !== undefined;
+    if (this.cameBack) {
+      this.wantsArming = false;
+      this.parked = true;
+      this.bareWake = true;
+    }
     // Durations were measured when the start was asked for, whatever the start delay did since.
     const askedAt = workflowInfo().startTime.getTime();
     this.dueAt = askedAt + input.dueInMs;
@@ -143,7 +165,9 @@ class PaymentStory {
     if (this.wantsArming && this.underWay === 0 && !this.inquiring && workflowInfo().continueAsNewSuggested) {
       await this.startAfresh(waitMs);
     }
-    const somethingCame = (): boolean => this.inputs !== seen;
+    const mayLeave = (): boolean => this.leavesFor !== null && this.underWay === 0 && !this.inquiring;
+    if (this.leavesFor !== null && mayLeave()) await this.leave(this.leavesFor);
+    const somethingCame = (): boolean => this.inputs !== seen || mayLeave();
     if (this.wantsArming) await condition(somethingCame, waitMs);
     else await condition(somethingCame);
     return null;
@@ -178,14 +202,34 @@ class PaymentStory {
       case 'resend':
         this.armLater(0, true);
         return null;
+      case 'outcome_open':
+        this.park(WAITS_FOR[answer.state]);
+        this.leavesFor = answer.state;
+        return null;
       case 'inquire':
         this.wantsArming = false;
         this.inquire();
         return null;
       case 'review':
-        this.park('Needs review: two people decide');
+        this.park(WAITS_FOR.review);
+        if (this.cameBack) this.leavesFor = 'review';
         return null;
     }
+  }
+
+  /**
+   * A payment whose outcome is open may wait for days, and thousands may do so at once: in a worker's
+   * memory each would take a fifth of a megabyte. The next run begins with its wake, or looks when its
+   * time is over; until then it is a row of the server.
+   */
+  private async leave(waitsFor: WaitsFor): Promise<never> {
+    const { paymentId, lane, version } = this;
+    const dueInMs = this.dueAt - Date.now();
+    const next = makeContinueAsNewFunc<typeof executePayment>({
+      backoffStartInterval: OUTSIDE_MS,
+      memo: { waits_for: WAITS_FOR[waitsFor] },
+    });
+    return next({ paymentId, lane, version, dueInMs, armInMs: dueInMs, waitsFor });
   }
 
   /**
@@ -208,6 +252,7 @@ class PaymentStory {
     this.wantsArming = true;
     this.submitOnly = false;
     this.parked = false;
+    this.leavesFor = null;
   }
 
   private armLater(afterMs: number, submitOnly: boolean): void {
@@ -216,6 +261,7 @@ class PaymentStory {
     this.wantsArming = true;
     this.submitOnly = submitOnly;
     this.parked = false;
+    this.leavesFor = null;
   }
 
   private park(details: string): void {
@@ -285,9 +331,11 @@ class PaymentStory {
         this.follow(found);
         return null;
       case 'submitting':
-        this.armLater(0, false);
+        // Whoever left and came back had started: there is nothing to begin.
+        this.armLater(0, this.cameBack);
         return null;
       case 'held':
+      case 'outcome_open':
       case 'inquire':
       case 'review':
       case 'stopped':

@@ -131,7 +131,6 @@ function inputOf(target: WorkflowTarget): ExecutePaymentInput {
 
 function newsOf(target: WorkflowTarget, news: Wake): readonly WakeNews[] {
   if (news === 'look') return [];
-  if (news === 'inquire') return ['inquire'];
   const { version, dueInMs, armInMs } = inputOf(target);
   return [{ version, dueInMs, armInMs }];
 }

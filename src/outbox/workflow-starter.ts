@@ -14,7 +14,7 @@ export interface WorkflowTarget {
   readonly readAtMs: number;
 }
 
-export type Wake = 'times' | 'look' | 'inquire';
+export type Wake = 'times' | 'look';
 
 /**
  * The port to the orchestrator. Every call has a deadline and may have happened although it
@@ -26,8 +26,7 @@ export interface WorkflowStarter {
   /** Signals by signal-with-start, which also ends a start delay. */
   cancel(target: WorkflowTarget): Promise<void>;
   /**
-   * Wakes by signal-with-start. times: the workflow gets the new ones; look: it reads the row;
-   * inquire: it asks the provider at once.
+   * Wakes by signal-with-start. times: the workflow gets the new ones; look: it reads the row.
    * @returns completed when the payment's last run has completed, so that nothing was woken.
    */
   wake(target: WorkflowTarget, news: Wake): Promise<'woken' | 'completed'>;

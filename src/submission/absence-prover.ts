@@ -9,7 +9,8 @@ import {
   spacingMs,
   type ProofPath,
 } from './absence.store.js';
-import { fileLookup, readOpenOutcome, type OpenOutcome } from './inquiry.store.js';
+import { fileLookup } from './inquiry.store.js';
+import { readOpenOutcome, type OpenOutcome } from './open-outcome.store.js';
 import type { ProviderLookup } from './provider-lookup.js';
 import type { SubmissionEvents } from './submission-events.js';
 import type { WorkerLease } from './worker-lease.js';

@@ -2,7 +2,7 @@ import { ABSENCE_SPACING_MS, MAX_ATTEMPTS } from '../domain/submission-policy.js
 import { moveCtes, stateIs } from '../payments/gate.js';
 import type { Database, Sql, Statement } from '../persistence/database.js';
 import type { LookupPath, ProviderTarget } from '../providers/payment-provider.js';
-import type { OpenOutcome } from './inquiry.store.js';
+import type { OpenOutcome } from './open-outcome.store.js';
 import { ABSENCE_PROVEN } from './outcome.store.js';
 import { NEWEST, NO_OPEN_ATTEMPT, SEEN } from './resend.store.js';
 import { STORED_ERROR } from './submission.store.js';
@@ -65,7 +65,7 @@ const PROVE: Statement = {
      AND NOT EXISTS (SELECT 1 FROM submission g WHERE g.payment_id = p.id AND g.generation < s.generation
                         AND g.proof IS NULL)
      FOR NO KEY UPDATE OF p SKIP LOCKED),
-${moveCtes({ candidates: 'c', from: ['unknown'], guard: 'TRUE', set: ', next_action_at = NULL', carry: ['generation'] })},
+${moveCtes({ candidates: 'c', from: ['unknown'], guard: 'TRUE', set: ', next_action_at = NULL', carry: ['generation'], announce: 'wake' })},
 proof AS (
   INSERT INTO evidence (payment_id, tenant_id, generation, source, kind, code, paths)
   SELECT id, tenant_id, generation, 'lookup', '${ABSENCE_PROVEN}', 'never_executed', $7::text[] FROM moved)
@@ -96,7 +96,8 @@ const HOLD: Statement = {
 };
 
 /**
- * Fails an unknown payment if its absence is proven, and files that as evidence in the same commit.
+ * Fails an unknown payment if its absence is proven, files that as evidence and wakes the workflow in the
+ * same commit.
  * @returns true when it failed; false also while somebody else holds the payment. Twice: the second
  * call finds `failed`: false.
  */

@@ -14,14 +14,9 @@ import type { LookupAnswer, PaymentProvider } from '../providers/payment-provide
 import type { AbsenceProver } from './absence-prover.js';
 import type { Providers } from './arming.service.js';
 import { UnknownPayment } from './begin-submission.service.js';
-import {
-  escalate,
-  fileLookup,
-  planInquiry,
-  readOpenOutcome,
-  settleByLookup,
-  type OpenOutcome,
-} from './inquiry.store.js';
+import type { InquiryNotes } from './inquiry-notes.js';
+import { escalate, settleByLookup } from './inquiry.store.js';
+import { readOpenOutcome, type OpenOutcome } from './open-outcome.store.js';
 import type { ProviderLookup } from './provider-lookup.js';
 import type { Resender } from './resender.js';
 import type { SubmissionEvents } from './submission-events.js';
@@ -45,6 +40,7 @@ export interface InquireParts {
   readonly lookups: ProviderLookup;
   readonly resender: Resender;
   readonly absence: AbsenceProver;
+  readonly notes: InquiryNotes;
   readonly events: SubmissionEvents;
   /** Test rigs run inquiries that many times faster. */
   readonly ladderDivisor: number;
@@ -67,6 +63,21 @@ export class InquireService {
     if (standing) return standing;
     const waitMs = Math.max(payment.nextActionInMs ?? 0, breakerWaitMs(payment));
     if (waitMs > LOOK_AGAIN_MS) return { kind: 'undecided', afterMs: Math.ceil(waitMs) };
+    return this.ask(payment);
+  }
+
+  /**
+   * The same step for a payment that this worker just took because its inquiry is due, whose run waits
+   * for what comes of it: every move out of the open states wakes it.
+   * @throws faults of storage: its claim ends by itself. Twice: one more lookup.
+   */
+  async inquireTaken(payment: OpenOutcome): Promise<void> {
+    const waitMs = breakerWaitMs(payment);
+    if (waitMs > LOOK_AGAIN_MS) await this.parts.notes.plan(payment, waitMs);
+    else await this.ask(payment);
+  }
+
+  private async ask(payment: OpenOutcome): Promise<InquireAnswer | Undecided> {
     const provider = this.parts.providers.get(payment.provider);
     if (!provider || payment.capabilityClass === null) {
       return this.after(await this.escalate(payment, 'provider_unknown', null));
@@ -93,7 +104,7 @@ export class InquireService {
     const answer = await lookups.ask(provider, payment, { by: 'any' });
     const status = answer.kind === 'found' ? answer.result.status : null;
     if (answer.kind !== 'found' || status === null || status === 'inert') {
-      await fileLookup(database, payment, answer);
+      await this.parts.notes.file(payment, answer);
       if (answer.kind === 'found_other' || answer.kind === 'found_many')
         this.parts.events.contradiction(payment.id);
       return 'filed';
@@ -137,7 +148,7 @@ export class InquireService {
         this.parts.events.contradiction(payment.id);
         return this.after(await this.escalate(payment, answer.kind, answer));
       case 'absent': {
-        await fileLookup(this.parts.database, payment, answer);
+        await this.parts.notes.file(payment, answer);
         if (payment.state === 'unknown') {
           if (await this.resend(provider, payment)) return { kind: 'resend' };
           if (await this.parts.absence.prove(provider, payment)) return { kind: 'stopped', state: 'failed' };
@@ -145,7 +156,7 @@ export class InquireService {
         return this.later(provider, payment);
       }
       case 'cannot_tell':
-        await fileLookup(this.parts.database, payment, answer);
+        await this.parts.notes.file(payment, answer);
         return this.later(provider, payment);
       default:
         return assertNever(answer);
@@ -161,7 +172,7 @@ export class InquireService {
     const { database, ladderDivisor, events, lease } = this.parts;
     const status = answer.result.status;
     if (status === null || status === 'inert' || (status === 'pending' && payment.state === 'submitted')) {
-      await fileLookup(database, payment, answer);
+      await this.parts.notes.file(payment, answer);
       if (status === 'inert' && payment.state === 'unknown' && (await this.resend(provider, payment))) {
         return { kind: 'resend' };
       }
@@ -193,7 +204,7 @@ export class InquireService {
 
   /** The next step in time, or people when there is none. */
   private async later(provider: PaymentProvider, payment: OpenOutcome): Promise<InquireAnswer | Undecided> {
-    const { database, ladderDivisor } = this.parts;
+    const { ladderDivisor } = this.parts;
     const inMs =
       payment.state === 'unknown'
         ? nextInquiryMs(payment.sinceFirstAmbiguousMs ?? 0, ladderDivisor)
@@ -204,7 +215,7 @@ export class InquireService {
       return this.after(await this.escalate(payment, 'inquiry_exhausted', null));
     }
     const afterMs = inMs ?? BREAKER_LOOK_MS;
-    await planInquiry(database, payment, afterMs);
+    await this.parts.notes.plan(payment, afterMs);
     return { kind: 'undecided', afterMs };
   }
 

@@ -1,91 +1,20 @@
 import type { PaymentState, TransitionId } from '../domain/payment-state.js';
-import type { CapabilityClass } from '../domain/submission-policy.js';
-import { probeInMs } from '../lanes/lane-admission.js';
-import { move, type MoveResult } from '../payments/gate.js';
+import { move, stateIs, type MoveResult } from '../payments/gate.js';
 import { escalateToReview, openCase } from '../payments/review-moves.js';
 import type { Database, Sql, Statement } from '../persistence/database.js';
 import type { LookupAnswer, ProviderResult } from '../providers/payment-provider.js';
-
-/** What an inquiry needs to know of a payment whose outcome is open. Durations in ms, database clock. */
-export interface OpenOutcome {
-  readonly id: string;
-  readonly tenantId: string;
-  readonly state: PaymentState;
-  readonly version: number;
-  readonly provider: string;
-  readonly lane: string;
-  readonly amount: bigint;
-  readonly currency: string;
-  readonly destination: Buffer;
-  readonly destination_key_id: string;
-  readonly destination_digest: Buffer;
-  readonly digest_key_id: string;
-  readonly reference: string | null;
-  readonly description: string | null;
-  readonly providerRef: string | null;
-  /** Null only while no generation was opened, which an open outcome rules out. */
-  readonly generation: number | null;
-  readonly providerKey: string | null;
-  readonly capabilityClass: CapabilityClass | null;
-  /** Two phases: the one object that may be committed. */
-  readonly commitTarget: string | null;
-  /** Where the generation was sent to; null as `generation`. */
-  readonly adapter: string | null;
-  readonly account: string | null;
-  readonly baseUrl: string | null;
-  /** The generation's first send: epoch ms on the database's clock; null when nothing was sent. */
-  readonly sentSinceMs: number | null;
-  /** Until the key may no longer be used; negative when that is over, null when it was never used. */
-  readonly keyValidInMs: number | null;
-  readonly nextActionInMs: number | null;
-  /** Until the open breaker of its lane lets a call try; null while the breaker is closed. */
-  readonly breakerProbeInMs: number | null;
-  /** Since the generation's first ambiguous end; null when there was none. */
-  readonly sinceFirstAmbiguousMs: number | null;
-  /** From the generation's first ambiguous end to its last attempt's end; null when there was none. */
-  readonly firstToLastMs: number | null;
-  /** Since the payment entered its present state. */
-  readonly sinceStateMs: number;
-  /** No later than what was read: a Postgres timestamptz text. */
-  readonly readAt: string;
-}
-
-const OPEN_OUTCOME: Statement = {
-  name: 'open-outcome',
-  text: `SELECT p.id, p.tenant_id AS "tenantId", p.state, p.version, p.provider, p.lane, p.amount, p.currency,
-    p.destination, p.destination_key_id, p.destination_digest, p.digest_key_id, p.provider_ref AS "providerRef",
-    p.reference, p.description, s.generation, s.provider_key AS "providerKey", s.capability_class AS "capabilityClass",
-    s.commit_target AS "commitTarget", s.adapter, s.account, s.base_url AS "baseUrl",
-    ${probeInMs('l')} AS "breakerProbeInMs",
-    (extract(epoch FROM s.key_valid_until - clock_timestamp()) * 1000)::double precision AS "keyValidInMs",
-    a."sentSinceMs", a."sinceFirstAmbiguousMs", a."firstToLastMs",
-    (extract(epoch FROM p.next_action_at - clock_timestamp()) * 1000)::double precision AS "nextActionInMs",
-    (SELECT extract(epoch FROM clock_timestamp() - t.at) * 1000 FROM payment_transition t
-      WHERE t.payment_id = p.id AND t.seq = p.version)::double precision AS "sinceStateMs",
-    transaction_timestamp() AS "readAt"
-  FROM payment p LEFT JOIN lane l ON l.lane = p.lane LEFT JOIN submission s ON s.payment_id = p.id
-   AND s.generation = (SELECT max(generation) FROM submission g WHERE g.payment_id = p.id)
-  LEFT JOIN LATERAL (
-    SELECT (extract(epoch FROM min(b.call_started_at)) * 1000)::double precision AS "sentSinceMs",
-           (extract(epoch FROM clock_timestamp() - min(b.closed_at) FILTER (WHERE b.evidence = 'ambiguous')) * 1000
-             )::double precision AS "sinceFirstAmbiguousMs",
-           (extract(epoch FROM max(b.closed_at) - min(b.closed_at) FILTER (WHERE b.evidence = 'ambiguous')) * 1000
-             )::double precision AS "firstToLastMs"
-      FROM submission_attempt b WHERE b.payment_id = p.id AND b.generation = s.generation) a ON TRUE
-  WHERE p.id = $1`,
-};
-
-/** Reads one payment for its inquiry (primary keys). Null for an unknown id. */
-export async function readOpenOutcome(sql: Sql, paymentId: string): Promise<OpenOutcome | null> {
-  const { rows } = await sql.query<OpenOutcome>(OPEN_OUTCOME, [paymentId]);
-  return rows[0] ?? null;
-}
+import type { OpenOutcome } from './open-outcome.store.js';
 
 const FILE: Statement = {
-  name: 'file-lookup',
+  name: 'file-lookups',
   text: `INSERT INTO evidence (payment_id, tenant_id, generation, source, kind, code, provider_ref, status,
       observed_amount, observed_currency, paths, at)
-    VALUES ($1, $2, $3, 'lookup', $4, $5, $6, $7, $8, $9, $10, coalesce($11::timestamptz, clock_timestamp()))`,
+    SELECT payment_id, tenant_id, generation, 'lookup', kind, code, provider_ref, status, observed_amount,
+           observed_currency, string_to_array(paths, ','), coalesce(read_at, clock_timestamp())
+      FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::text[],
+        $8::bigint[], $9::text[], $10::text[], $11::timestamptz[])
+        AS t (payment_id, tenant_id, generation, kind, code, provider_ref, status, observed_amount, observed_currency,
+              paths, read_at)`,
 };
 
 /** Says that nothing moved so far, which holds until the next send. */
@@ -94,27 +23,42 @@ const isSilence = (answer: LookupAnswer): boolean =>
   answer.kind === 'cannot_tell' ||
   (answer.kind === 'found' && answer.result.status === 'inert');
 
+/** What was asked about, and the answer. */
+export interface LookedUp {
+  readonly payment: OpenOutcome;
+  readonly answer: LookupAnswer;
+}
+
 /**
- * Files what a lookup answered. Every answer is a row of its own; repeats are kept. A silence bears the
+ * Files what lookups answered. Every answer is a row of its own; repeats are kept. A silence bears the
  * time at which the payment was read for the question: who slept since may not call it news.
  */
-export async function fileLookup(sql: Sql, payment: OpenOutcome, answer: LookupAnswer): Promise<void> {
-  const hit: ProviderResult | null =
-    answer.kind === 'found' || answer.kind === 'found_other' ? answer.result : null;
-  const code = answer.kind === 'cannot_tell' ? answer.code : answer.kind === 'found_many' ? 'several' : null;
+export async function fileLookups(sql: Sql, lookups: readonly LookedUp[]): Promise<void> {
+  const hits = lookups.map(({ answer }): ProviderResult | null =>
+    answer.kind === 'found' || answer.kind === 'found_other' ? answer.result : null,
+  );
+  const codes = lookups.map(({ answer }, i) => {
+    const own = answer.kind === 'cannot_tell' ? answer.code : answer.kind === 'found_many' ? 'several' : null;
+    return hits[i]?.code ?? own;
+  });
   await sql.query(FILE, [
-    payment.id,
-    payment.tenantId,
-    payment.generation,
-    answer.kind,
-    hit?.code ?? code,
-    hit?.providerRef ?? null,
-    hit?.status ?? null,
-    hit?.observed.amountMinor ?? null,
-    hit?.observed.currency ?? null,
-    answer.kind === 'absent' ? answer.by : null,
-    isSilence(answer) ? payment.readAt : null,
+    lookups.map(({ payment }) => payment.id),
+    lookups.map(({ payment }) => payment.tenantId),
+    lookups.map(({ payment }) => payment.generation),
+    lookups.map(({ answer }) => answer.kind),
+    codes,
+    hits.map((hit) => hit?.providerRef ?? null),
+    hits.map((hit) => hit?.status ?? null),
+    hits.map((hit) => hit?.observed.amountMinor ?? null),
+    hits.map((hit) => hit?.observed.currency ?? null),
+    lookups.map(({ answer }) => (answer.kind === 'absent' ? answer.by.join(',') : null)),
+    lookups.map(({ payment, answer }) => (isSilence(answer) ? payment.readAt : null)),
   ]);
+}
+
+/** `fileLookups` for one. */
+export async function fileLookup(sql: Sql, payment: OpenOutcome, answer: LookupAnswer): Promise<void> {
+  await fileLookups(sql, [{ payment, answer }]);
 }
 
 /** The rule by which evidence moves a payment, by the state in which its outcome is open. */
@@ -126,7 +70,7 @@ const EVIDENCE_RULES: Partial<Record<PaymentState, TransitionId>> = {
 
 /**
  * Files the hit and moves by it in one transaction: T14 from unknown, T17 from submitted, T20 from
- * review, which closes the case (by trigger) and wakes the workflow. A hit is used only when every money field is
+ * review, which closes the case (by trigger). The workflow is woken. A hit is used only when every money field is
  * equal, and only where the payment stands as it was read before the question. In review it decides
  * nothing where another answer once contradicted it: T20's own guard leaves that to people.
  * @returns lost, with the state found, also when people decide; moved to needs_review (T16) when the
@@ -154,7 +98,8 @@ export async function settleByLookup(
       detail: { source: 'lookup', code: answer.result.code },
       providerRef: answer.result.providerRef,
       nextActionInMs: to === 'submitted' ? nextPollMs : null,
-      announce: payment.state === 'needs_review' ? 'wake' : null,
+      // The run of an unknown payment waits for the same news in `submitted`.
+      announce: payment.state === 'unknown' && to === 'submitted' ? null : 'wake',
     });
     return result.kind === 'lost' && to !== 'failed' ? tellOfOlder(tx, payment, actor, result) : result;
   });
@@ -222,7 +167,7 @@ export async function escalate(
       expectedVersion: answer === null ? payment.version : null,
       detail: { code: reason },
       nextActionInMs: nextLookupMs,
-      announce: null,
+      announce: 'wake',
     });
     if (result.kind === 'moved' || answer !== null) await openCase(tx, { paymentId: payment.id, reason });
     return result;
@@ -230,12 +175,28 @@ export async function escalate(
 }
 
 const PLAN: Statement = {
-  name: 'plan-inquiry',
-  text: `UPDATE payment SET next_action_at = clock_timestamp() + $2::double precision * interval '1 ms'
-    WHERE id = $1 AND state IN ('submitted', 'unknown') AND version = $3`,
+  name: 'plan-inquiries',
+  text: `WITH due AS (
+  SELECT p.id, t.in_ms FROM unnest($1::text[], $2::double precision[], $3::integer[]) AS t (id, in_ms, version)
+    JOIN payment p ON p.id = t.id AND p.version = t.version
+   WHERE ${stateIs('p', ['submitted', 'unknown'])} FOR NO KEY UPDATE OF p SKIP LOCKED)
+UPDATE payment p SET next_action_at = clock_timestamp() + due.in_ms * interval '1 ms' FROM due WHERE p.id = due.id`,
 };
 
-/** Plans the next inquiry of a payment whose outcome is still open at this version. */
-export async function planInquiry(sql: Sql, payment: OpenOutcome, inMs: number): Promise<void> {
-  await sql.query(PLAN, [payment.id, inMs, payment.version]);
+/** When to ask about a payment again, ms from now. */
+export interface PlannedInquiry {
+  readonly payment: OpenOutcome;
+  readonly inMs: number;
+}
+
+/**
+ * Plans the next inquiries of payments whose outcome is still open at the version that was read. One that
+ * somebody holds keeps the time at which its claim ends.
+ */
+export async function planInquiries(sql: Sql, plans: readonly PlannedInquiry[]): Promise<void> {
+  await sql.query(PLAN, [
+    plans.map(({ payment }) => payment.id),
+    plans.map(({ inMs }) => inMs),
+    plans.map(({ payment }) => payment.version),
+  ]);
 }

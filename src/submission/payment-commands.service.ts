@@ -53,7 +53,7 @@ export class PaymentCommandsService {
         return { kind: 'submitting' };
       case 'submitted':
       case 'unknown':
-        return { kind: 'inquire' };
+        return { kind: 'outcome_open', state: standing.state };
       case 'needs_review':
         return { kind: 'review' };
       case 'cancelled':

@@ -12,7 +12,8 @@ import {
 } from '../providers/payment-provider.js';
 import { capabilityClass } from '../providers/provider-descriptor.js';
 import type { Providers, SubmissionCipher } from './arming.service.js';
-import { fileLookup, pauseForSeveral, readOpenOutcome } from './inquiry.store.js';
+import { fileLookup, pauseForSeveral } from './inquiry.store.js';
+import { readOpenOutcome } from './open-outcome.store.js';
 import type { ProviderLookup } from './provider-lookup.js';
 import type { SubmissionEvents } from './submission-events.js';
 import type { Claim } from './submission.store.js';

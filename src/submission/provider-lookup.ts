@@ -8,7 +8,7 @@ import type {
   ProviderTarget,
 } from '../providers/payment-provider.js';
 import type { SubmissionCipher } from './arming.service.js';
-import type { OpenOutcome } from './inquiry.store.js';
+import type { OpenOutcome } from './open-outcome.store.js';
 import type { SubmissionEvents } from './submission-events.js';
 
 export interface LookupHow {

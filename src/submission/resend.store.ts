@@ -183,6 +183,7 @@ ${moveCtes({
   guard: 'TRUE',
   set: ', next_action_at = NULL',
   carry: ['generation', 'no', 'phase'],
+  announce: 'wake',
 })},
 ${OPEN_NEXT},
 ${TAKE_TOKENS}
@@ -206,7 +207,8 @@ export interface ResendBy {
 }
 
 /**
- * Resends an unknown payment under the same key (T15) if every condition of rule 7 holds.
+ * Resends an unknown payment under the same key (T15) if every condition of rule 7 holds, and wakes its
+ * workflow, which arms the call.
  * @returns true when the next attempt is open. Twice: the second call finds `submitting`: false.
  */
 export async function resendUnknown(

@@ -7,7 +7,7 @@ import {
 } from '../providers/payment-provider.js';
 import { capabilityClass } from '../providers/provider-descriptor.js';
 import type { SubmissionCipher } from './arming.service.js';
-import type { OpenOutcome } from './inquiry.store.js';
+import type { OpenOutcome } from './open-outcome.store.js';
 import { resendUnknown } from './resend.store.js';
 import type { SubmissionEvents } from './submission-events.js';
 import type { WorkerLease } from './worker-lease.js';

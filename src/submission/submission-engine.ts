@@ -9,8 +9,10 @@ import { Claimer } from './claimer.js';
 import { CompletionPacer } from './completion-pacer.js';
 import { DatabaseClock } from './database-clock.js';
 import { DueGate } from './due-gate.js';
+import { DueInquiries } from './due-inquiries.js';
 import { DueTimer } from './due-timer.js';
 import { InquireService } from './inquire.service.js';
+import { InquiryNotes } from './inquiry-notes.js';
 import { AbsenceProver } from './absence-prover.js';
 import { OutcomeRecorder } from './outcome-recorder.js';
 import { PaymentCommandsService } from './payment-commands.service.js';
@@ -60,6 +62,8 @@ export class SubmissionEngine {
   private readonly pacer: CompletionPacer;
   private draining: NodeJS.Timeout | null = null;
   private readonly inquiry: InquireService;
+  /** Asks about open outcomes; whoever runs the worker starts and stops it. */
+  readonly dueInquiries: DueInquiries;
   readonly services: PaymentServices;
 
   constructor(parts: EngineParts) {
@@ -83,6 +87,7 @@ export class SubmissionEngine {
     const lookups = new ProviderLookup(cipher, events);
     const deadlineMs = parts.callDeadlineMs ?? CALL_DEADLINE_MS;
     const call = new ProviderCall(database, this.lease, providers, cipher, lookups, events, deadlineMs);
+    const notes = new InquiryNotes(database);
     this.inquiry = new InquireService({
       database,
       lease: this.lease,
@@ -90,9 +95,13 @@ export class SubmissionEngine {
       lookups,
       resender: new Resender(database, this.lease, cipher, events),
       absence: new AbsenceProver(database, this.lease, lookups, events, parts.ladderDivisor, deadlineMs),
+      notes,
       events,
       ladderDivisor: parts.ladderDivisor,
     });
+    this.dueInquiries = new DueInquiries({
+      database, lease: this.lease, inquiry: this.inquiry, notes, events, ladderDivisor: parts.ladderDivisor,
+    }); // prettier-ignore
     this.services = {
       begin: new BeginSubmissionService(
         database, this.lease, this.armed, arming, timer, this.gate, this.pacer, events,

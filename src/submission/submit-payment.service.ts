@@ -47,7 +47,7 @@ export class SubmitPaymentService {
 
   /**
    * Waits for the recorded start, claims the open attempt, calls the provider once and records.
-   * @returns stopped; inquire for submitted and unknown; review; retry with ms to wait; not_due,
+   * @returns stopped; outcome_open for submitted and unknown; review; retry with ms to wait; not_due,
    * held or lane_busy when the payment was not started after all.
    * @throws ArmedAborted, UnknownPayment, faults of storage: call again.
    * Twice: an attempt that is already claimed is never called again; the answer is what is proven.
@@ -178,7 +178,7 @@ export class SubmitPaymentService {
 
   private answerFor(state: PaymentState, waitMs: number): SubmitPaymentAnswer | null {
     if (isFinal(state)) return { kind: 'stopped', state: state as FinalState };
-    if (state === 'submitted' || state === 'unknown') return { kind: 'inquire' };
+    if (state === 'submitted' || state === 'unknown') return { kind: 'outcome_open', state };
     if (state === 'needs_review') return { kind: 'review' };
     // Proven not sent: short waits happen here.
     return waitMs > RETRY_IN_MEMORY_MS ? { kind: 'retry', afterMs: Math.ceil(waitMs) } : null;

@@ -120,33 +120,6 @@ export async function takeOverdue(
   return rows;
 }
 
-const UNASKED: Statement = {
-  name: 'sweep-unasked',
-  text: `WITH due AS (
-  SELECT p.id FROM payment p
-   WHERE p.state IN ('submitted', 'unknown')
-     AND (p.id = ANY ($2::text[])
-       OR (${RESTED} AND (p.next_action_at IS NULL
-           OR p.next_action_at < clock_timestamp() - interval '60 seconds')))
-   ORDER BY p.id = ANY ($2::text[]) DESC, p.next_action_at NULLS FIRST LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED),
-p AS (
-  UPDATE payment p SET last_woken_at = clock_timestamp() FROM due WHERE p.id = due.id RETURNING p.*)
-SELECT ${TARGET_COLUMNS} FROM p JOIN lane l ON l.lane = p.lane JOIN tenant t ON t.id = p.tenant_id`,
-};
-
-/**
- * Open outcomes whose inquiry is overdue, after those that this sweep just made unknown: nobody
- * else knows of these, however lately they were woken for something else.
- */
-export async function takeUnasked(
-  sql: Sql,
-  limit: number,
-  atOnce: readonly string[],
-): Promise<readonly SweepTarget[]> {
-  const { rows } = await sql.query<SweepTarget>(UNASKED, [limit, atOnce]);
-  return rows;
-}
-
 const ORPHANED: Statement = {
   name: 'sweep-orphaned-results',
   text: `WITH gone AS (

@@ -16,7 +16,6 @@ import {
   republishOpen,
   takeOrphanedResults,
   takeOverdue,
-  takeUnasked,
   tidy,
   writeSetting,
   type SweepTarget,
@@ -26,7 +25,6 @@ const TICK_MS = 1_000;
 /** Wakes a second, and wakes outstanding: more made recovery slower. */
 const WAKES_PER_TICK = 100;
 const WAKES_OUTSTANDING = 200;
-const INQUIRIES_PER_TICK = 20;
 const SIGNALLERS = 10;
 /** Bound on full batches in one tick. */
 const MAX_BATCHES = 20;
@@ -102,19 +100,15 @@ export class Sweep {
     this.ticks++;
     const found = await this.database.transaction(async (tx): Promise<Findings | null> => {
       if (!(await lockSweep(tx))) return null;
-      const unknown: string[] = [];
+      let unknown = 0;
       for (let i = 0; i < MAX_BATCHES; i++) {
         const closed = await closeAbandoned(tx, null, 'sweep');
-        unknown.push(...closed);
+        unknown += closed.length;
         if (closed.length < BATCH) break;
       }
-      if (unknown.length > 0) {
-        this.events.moved({
-          from: 'submitting',
-          to: 'unknown',
-          cause: 'record-outcome',
-          count: unknown.length,
-        });
+      // Due for inquiry at once: the loop that asks finds them, and its moves wake their runs.
+      if (unknown > 0) {
+        this.events.moved({ from: 'submitting', to: 'unknown', cause: 'record-outcome', count: unknown });
       }
       const unsent = await closeUnclaimed(tx);
       if (unsent.length > 0) {
@@ -125,9 +119,8 @@ export class Sweep {
         }
       }
       const overdue = await takeOverdue(tx, WAKES_PER_TICK, WAKES_OUTSTANDING);
-      const unasked = await takeUnasked(tx, INQUIRIES_PER_TICK + unknown.length, unknown);
       if (this.ticks % TIDY_EVERY_TICKS === 1) await tidy(tx);
-      return { wake: [...overdue, ...unasked], wakeExisting: await takeOrphanedResults(tx) };
+      return { wake: overdue, wakeExisting: await takeOrphanedResults(tx) };
     });
     // Signals go out after the commit: a slow orchestrator holds no lock.
     if (found) await this.wake(found);
@@ -151,8 +144,7 @@ export class Sweep {
   /** A payment that is not final but whose run completed gets a new run, and is counted. */
   private async wakeOne(row: SweepTarget, readAtMs: number): Promise<void> {
     const target = targetOf(row, -ARM_LEAD_MS, readAtMs);
-    const isOpenOutcome = row.state === 'unknown' || row.state === 'submitted';
-    if ((await this.starter.wake(target, isOpenOutcome ? 'inquire' : 'look')) === 'woken') return;
+    if ((await this.starter.wake(target, 'look')) === 'woken') return;
     // It may have become final since the sweep's look; then its run rightly completed.
     const [standing] = await readStandings(this.database, [row.payment_id]);
     if (!standing || isFinal(standing.state)) return;

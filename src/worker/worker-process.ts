@@ -1,6 +1,7 @@
 import { createPaymentActivities } from '../../activities/payment.activities.js';
 import { createReconciliationActivities } from '../../activities/reconciliation.activities.js';
 import type { Config } from '../config/config.js';
+import { neededUrl } from '../config/database-settings.js';
 import { startHealthServer, type HealthServer } from '../http/health-server.js';
 import { readiness } from '../http/readiness.js';
 import { InvariantJob } from '../invariants/invariant-job.js';
@@ -10,7 +11,8 @@ import { armedPayments, metricsText } from '../metrics/metrics.js';
 import { startProcessGauges } from '../metrics/process-gauges.js';
 import type { Orchestration } from '../orchestration/temporal-client.js';
 import type { OutboxRelay } from '../outbox/outbox-relay.js';
-import type { Database } from '../persistence/database.js';
+import { Database } from '../persistence/database.js';
+import { refuseToStart, StartUpRefused } from '../persistence/start-up-check.js';
 import { pause } from '../platform/clock.js';
 import type { Log } from '../platform/logger.js';
 import type { ProviderRegistry } from '../providers/provider-registry.js';
@@ -18,6 +20,7 @@ import type { SubmissionEngine } from '../submission/submission-engine.js';
 import type { ReviewLookups } from '../submission/review-lookups.js';
 import type { Sweep } from '../submission/sweep.js';
 import type { WebhookInbox } from '../webhooks/incoming/webhook-inbox.js';
+import type { WebhookDeliverer } from '../webhooks/outgoing/webhook-deliverer.js';
 import type { ReconciliationService } from '../reconciliation/reconciliation.service.js';
 import { keepReconciliationScheduled } from './reconciliation-job.js';
 import { runTemporalWorker, type RunningWorker } from './temporal-worker.js';
@@ -28,12 +31,16 @@ const GAUGE_MS = 1_000;
 export interface WorkerProcessParts {
   readonly config: Config;
   readonly log: Log;
+  /** As payments_worker. */
   readonly database: Database;
+  /** As payments_relay. */
+  readonly relayDatabase: Database;
   readonly engine: SubmissionEngine;
   readonly relay: OutboxRelay;
   readonly sweep: Sweep;
   readonly reviewLookups: ReviewLookups;
   readonly webhooks: WebhookInbox;
+  readonly clientWebhooks: WebhookDeliverer;
   readonly reconciliation: ReconciliationService;
   readonly providers: ProviderRegistry;
   readonly orchestration: Orchestration;
@@ -47,9 +54,13 @@ export class WorkerProcess {
   private gauges: DatabaseGauges | null = null;
   private readonly timers: (() => void)[] = [];
   private readonly invariants: InvariantJob;
+  /** As payments_read. */
+  private readonly readDatabase: Database;
 
   constructor(private readonly parts: WorkerProcessParts) {
-    this.invariants = new InvariantJob({ url: parts.config.database.url, log: parts.log });
+    const url = neededUrl(parts.config.database, 'read');
+    this.invariants = new InvariantJob({ url, log: parts.log });
+    this.readDatabase = new Database({ url, poolSize: 1, applicationName: 'payments-gauges' });
   }
 
   /** Runs until `stop`. @throws when Temporal's SDK fails for good. */
@@ -57,7 +68,8 @@ export class WorkerProcess {
     const { parts } = this;
     this.health = await this.serveHealth();
     this.timers.push(startProcessGauges(parts.database), this.showArmed());
-    this.gauges = startDatabaseGauges({ sql: parts.database, log: parts.log });
+    this.gauges = startDatabaseGauges({ sql: this.readDatabase, log: parts.log });
+    await this.untilDone('rights', () => this.mayStart());
     await this.untilDone('lanes', () =>
       ensureLanes(parts.database, parts.providers.names().flatMap((n) => parts.providers.get(n) ?? [])),
     ); // prettier-ignore
@@ -65,8 +77,10 @@ export class WorkerProcess {
     if (!this.stopping) {
       parts.relay.start();
       parts.sweep.start();
+      parts.engine.dueInquiries.start();
       parts.reviewLookups.start();
       parts.webhooks.start();
+      parts.clientWebhooks.start();
       this.invariants.start();
       const { ensureReconciliation } = parts.orchestration;
       const onFault = (operation: string, error: unknown): void =>
@@ -104,8 +118,10 @@ export class WorkerProcess {
     await Promise.allSettled([
       parts.relay.stop(),
       parts.sweep.stop(),
+      parts.engine.dueInquiries.stop(),
       parts.reviewLookups.stop(),
       parts.webhooks.stop(),
+      parts.clientWebhooks.stop(),
       this.invariants.stop(),
       this.gauges?.stop(),
     ]);
@@ -113,7 +129,7 @@ export class WorkerProcess {
     // The lease goes last: until here others must leave our attempts alone.
     await parts.engine.stop().catch((error: unknown) => parts.log.warn({ err: error }, 'lease_not_returned'));
     await Promise.allSettled([parts.providers.closeAll(), parts.orchestration.close(), this.health?.stop()]);
-    await parts.database.close();
+    await Promise.all([parts.database, parts.relayDatabase, this.readDatabase].map((pool) => pool.close()));
     parts.log.info({}, 'worker_stopped');
   }
 
@@ -141,6 +157,13 @@ export class WorkerProcess {
     return () => clearInterval(timer);
   }
 
+  /** @throws StartUpRefused when the server or a log-in is not what this process may run on. */
+  private async mayStart(): Promise<void> {
+    await refuseToStart(this.parts.database, 'payments_worker');
+    await refuseToStart(this.parts.relayDatabase, 'payments_relay');
+    await refuseToStart(this.readDatabase, 'payments_read');
+  }
+
   /** A dependency may come later than this process. */
   private async untilDone(what: string, step: () => Promise<unknown>): Promise<void> {
     while (!this.stopping) {
@@ -148,6 +171,7 @@ export class WorkerProcess {
         await step();
         return;
       } catch (error) {
+        if (error instanceof StartUpRefused) throw error;
         this.parts.log.warn({ operation: what, err: error }, 'waiting_for_dependency');
         await pause(AGAIN_MS);
       }

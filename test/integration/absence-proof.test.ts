@@ -356,7 +356,7 @@ describe('a whole life of class C', () => {
       expect(await live(restarted, await rig.pay({ lane: name }))).toBe('succeeded');
       const payment = await rig.pay({ lane: name });
       await rig.simulator.script(payment.id, 'submit', 'reset_after');
-      expect(await pair(sentFrom, payment).submit).toEqual({ kind: 'inquire' });
+      expect(await pair(sentFrom, payment).submit).toMatchObject({ kind: 'outcome_open' });
       expect(await ask(restarted, payment.id)).toBe('needs_review');
       expect((await rig.simulator.effects(payment.id)).count).toBe(1);
       const told = await rig.db.query<{ kind: string; code: string }>(

@@ -60,7 +60,7 @@ async function waiting(): Promise<PaymentRow> {
   const { id: paymentId } = payment;
   await rig.simulator.plan({ scripts: [{ reference: paymentId, submit: ['reset_before'] }] });
   const { begin, submit } = pair(one, payment);
-  expect(await submit).toMatchObject({ kind: 'inquire' });
+  expect(await submit).toMatchObject({ kind: 'outcome_open' });
   await begin;
   await rig.db.database.transaction((tx) =>
     escalateToReview(tx, { tenant: rig.tenant, paymentId, reason: 'operator', actor: 'test' }),

@@ -101,7 +101,7 @@ describe('a worker that froze with a payment', () => {
     await abandon(payment);
     expect(await rig.state(payment.id)).toBe('unknown');
     latch.open();
-    expect(await submit).toEqual({ kind: 'inquire' });
+    expect(await submit).toMatchObject({ kind: 'outcome_open' });
     await begin;
     expect(frozen.events.count('lateAnswer')).toBe(1);
     expect(await rig.state(payment.id)).toBe('unknown');
@@ -143,7 +143,7 @@ describe('a worker that froze with a payment', () => {
     );
     expect(await closeAbandoned(rig.db.database, [payment.id], 'sweep')).toEqual([payment.id]);
     latch.open();
-    expect(await submit).toEqual({ kind: 'inquire' });
+    expect(await submit).toMatchObject({ kind: 'outcome_open' });
     expect(await rig.evidence(payment.id)).toEqual(['late_answer:accepted']);
   });
 });

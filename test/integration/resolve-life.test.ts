@@ -31,7 +31,7 @@ async function inReview(): Promise<PaymentRow> {
   const payment = await rig.pay();
   await rig.simulator.plan({ scripts: [{ reference: payment.id, submit: ['reset_before'] }] });
   const { begin, submit } = pair(one, payment);
-  expect(await submit).toMatchObject({ kind: 'inquire' });
+  expect(await submit).toMatchObject({ kind: 'outcome_open' });
   await begin;
   const result = await rig.db.database.transaction((tx) =>
     escalateToReview(tx, { tenant: rig.tenant, paymentId: payment.id, reason: 'operator', actor: 'test' }),

@@ -42,7 +42,7 @@ describe('an inquiry that slept while the payment got a new generation', () => {
     const stale = await rig.engine();
     const payment = await rig.pay();
     await rig.simulator.script(payment.id, 'submit', submit);
-    expect(await pair(stale, payment).submit).toEqual({ kind: 'inquire' });
+    expect(await pair(stale, payment).submit).toMatchObject({ kind: 'outcome_open' });
     const seen = new Latch();
     const wake = new Latch();
     stale.provider.aroundLookup = async (lookup) => {
@@ -110,7 +110,7 @@ describe('a silence that was heard before the last attempt', () => {
     const other = await rig.engine();
     const payment = await rig.pay();
     await rig.simulator.script(payment.id, 'submit', 'reset_before', 'reset_after');
-    expect(await pair(stale, payment).submit).toEqual({ kind: 'inquire' });
+    expect(await pair(stale, payment).submit).toMatchObject({ kind: 'outcome_open' });
     const seen = new Latch();
     const wake = new Latch();
     stale.provider.aroundLookup = async (lookup) => {
@@ -123,7 +123,7 @@ describe('a silence that was heard before the last attempt', () => {
     const late = stale.services.inquiry.inquire({ paymentId: payment.id });
     await seen.wait();
     expect(await other.services.inquiry.inquire({ paymentId: payment.id })).toEqual({ kind: 'resend' });
-    expect(await other.services.submit.submitPayment(armedFor(payment))).toEqual({ kind: 'inquire' });
+    expect(await other.services.submit.submitPayment(armedFor(payment))).toMatchObject({ kind: 'outcome_open' });
     wake.open();
     return { payment, answer: await late };
   }

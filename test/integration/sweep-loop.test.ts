@@ -117,14 +117,15 @@ describe('the sweep', () => {
     expect(rig.starter.of('restart')).toEqual([]);
   });
 
-  it('closes a dead worker’s attempt and wakes its inquiry in the same tick (CR-01)', async () => {
+  it('closes a dead worker’s attempt, whose inquiry is due from then on (CR-01)', async () => {
     const id = await started();
     await claimAttempt(db.database, id, await seedWorker(db.database, 0));
     const rig = addSweep();
-    await until('the wake', () => rig.starter.of('wake'), (ids) => ids.includes(id)); // prettier-ignore
-    expect(await stateOf(id)).toBe('unknown');
-    expect(ticks(rig)).toBe(1);
-    expect(rig.starter.calls.map((call) => call.news)).toContain('inquire');
+    await until('the close', () => stateOf(id), (state) => state === 'unknown'); // prettier-ignore
+    expect(
+      await db.query(`SELECT next_action_at <= clock_timestamp() AS due FROM payment WHERE id = $1`, [id]),
+    ).toEqual([{ due: true }]);
+    await untilTicks(rig, 2);
     expect(rig.events.of('moved').map((e) => e.args[0])).toContainEqual({
       from: 'submitting',
       to: 'unknown',

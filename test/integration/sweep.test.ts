@@ -5,7 +5,6 @@ import {
   expirePayments,
   takeOrphanedResults,
   takeOverdue,
-  takeUnasked,
   tidy,
 } from '../../src/submission/sweep.store.js';
 import { insertScheduled, seedLane, seedTenant, type PaymentSeed } from '../support/builders.js';
@@ -279,7 +278,6 @@ describe('waking what is overdue', () => {
     }
     await past(await scheduled({ lane: other }), { due: 600 });
     expect(await overdueIds()).toEqual([]);
-    expect(await takeUnasked(db.database, 100, [])).toEqual([]);
   });
 
   it('takes a started payment whose attempt nobody claimed for 2 s, or that waits 30 s past its time', async () => {
@@ -318,33 +316,6 @@ describe('waking what is overdue', () => {
     // Past their deadline there is something to do for them: they fail.
     await past(stuck[0] as string, { due: 600, deadline: 1 });
     expect(new Set(await overdueIds(5, 5))).toEqual(new Set([stuck[0], due]));
-  });
-});
-
-const unaskedIds = async (limit: number, atOnce: readonly string[] = []): Promise<readonly string[]> =>
-  (await takeUnasked(db.database, limit, atOnce)).map((row) => row.payment_id);
-
-describe('waking open outcomes', () => {
-  it('takes submitted and unknown payments 60 s past their inquiry, once in 15 s', async () => {
-    const ids = [await make('submitted'), await make('unknown'), await make('unknown')];
-    const fresh = await make('unknown');
-    await nextAction(ids[0] as string, 61);
-    await nextAction(ids[1] as string, 61);
-    await nextAction(ids[2] as string, null);
-    await nextAction(fresh, 59);
-    expect(new Set(await unaskedIds(20))).toEqual(new Set(ids));
-    expect(await unaskedIds(20)).toEqual([]);
-  });
-
-  it('takes what this sweep made unknown at once, before a backlog of others, and although it was woken lately', async () => {
-    const backlog = await Promise.all(Array.from({ length: 6 }, () => make('unknown')));
-    for (const id of backlog) await nextAction(id, 600);
-    const fresh = await make('unknown');
-    await nextAction(fresh, 0);
-    await db.query(`UPDATE payment SET last_woken_at = clock_timestamp() WHERE id = $1`, [fresh]);
-    const taken = await unaskedIds(3, [fresh]);
-    expect(taken).toContain(fresh);
-    expect(taken).toHaveLength(3);
   });
 });
 

@@ -5,7 +5,7 @@ import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { projectRoot } from '../../src/dev/stack-settings.js';
 import { startDevServerRig } from '../support/dev-server.js';
 import { historyFileName, HISTORIES, withoutMachine } from './history-files.js';
-import { SCENARIOS } from './scenarios.js';
+import { RUN_KEPT, SCENARIOS } from './scenarios.js';
 
 /**
  * Plays scenarios with the real workflow code at a development server and writes their histories for
@@ -28,13 +28,15 @@ export async function recordHistories(
     for (const [name, play] of Object.entries(SCENARIOS)) {
       if (wanted.length > 0 && !wanted.includes(name)) continue;
       const payment = await play(rig, `pay_${name}`);
-      const handle = rig.client.workflow.getHandle(payment.id);
+      const newest = rig.client.workflow.getHandle(payment.id);
+      const run = (await rig.runs(payment))[RUN_KEPT[name] ?? -1];
+      const handle = run === undefined ? newest : rig.client.workflow.getHandle(payment.id, run);
       // Temporal's own export format: the objects of the protocol, written by JSON.stringify, do not replay.
       const exported: unknown = JSON.parse(historyToJSON(await handle.fetchHistory()));
       const file = historyFileName(name, version);
       writeFileSync(join(HISTORIES, file), withoutMachine(exported, traces));
       report(file);
-      if ((await handle.describe()).status.name === 'RUNNING') await handle.terminate();
+      if ((await newest.describe()).status.name === 'RUNNING') await newest.terminate();
     }
   } finally {
     await rig.close();

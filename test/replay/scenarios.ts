@@ -105,7 +105,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       rig,
       await due(rig, id, (row) => {
         row.results.push('ambiguous');
-        row.lookups.push({ undecidedMs: 500 }, 'succeeded');
+        row.askByActivity({ undecidedMs: 500 }, 'succeeded');
       }),
     ),
 
@@ -114,14 +114,14 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       rig,
       await due(rig, id, (row) => {
         row.results.push('ambiguous', 'succeeded');
-        row.lookups.push('resend');
+        row.askByActivity('resend');
       }),
     ),
 
   reviewed: async (rig, id) => {
     const payment = await due(rig, id, (row) => {
       row.results.push('ambiguous');
-      row.lookups.push('review');
+      row.askByActivity('review');
     });
     await rig.recorded(payment, 'activityTaskCompleted', 3);
     await rig.settled(payment);
@@ -132,4 +132,40 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     await rig.wake(payment, 'look');
     return ended(rig, payment);
   },
+
+  /** The outcome stays open: the payment's first run, which leaves the workers' memory. */
+  'outcome-open': (rig, id) => outside(rig, id),
+
+  /** The run after it: woken while the outcome is open it leaves again. */
+  'outcome-still-open': async (rig, id) => {
+    const payment = await outside(rig, id);
+    await rig.wake(payment, 'look');
+    await rig.until(async () => (await rig.runs(payment)).length > 2);
+    return payment;
+  },
+
+  /** The run after it: woken by the move that settled the payment. */
+  'outcome-known': async (rig, id) => {
+    const payment = await outside(rig, id);
+    payment.follow('succeeded');
+    await rig.wake(payment, 'look');
+    return ended(rig, payment);
+  },
+
+  /** The run after it: woken by a resend. */
+  'outcome-resent': async (rig, id) => {
+    const payment = await outside(rig, id);
+    payment.follow('resend');
+    await rig.wake(payment, 'look');
+    return ended(rig, payment);
+  },
 };
+
+/** Which run of a scenario's payment is kept, the first being 0; absent: the newest. */
+export const RUN_KEPT: Readonly<Record<string, number>> = { 'outcome-open': 0, 'outcome-still-open': 1 };
+
+async function outside(rig: DevServerRig, id: string): Promise<FakePayment> {
+  const payment = await due(rig, id, (row) => row.results.push('ambiguous'));
+  await rig.until(async () => (await rig.runs(payment)).length > 1);
+  return payment;
+}

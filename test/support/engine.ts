@@ -367,6 +367,7 @@ export async function live(
         return 'needs_review';
       case 'held':
         return 'held';
+      case 'outcome_open':
       case 'inquire': {
         const end = await ask(on, payment.id);
         if (end !== 'resend') return end;

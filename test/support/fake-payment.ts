@@ -39,6 +39,7 @@ export class FakePayment {
   readonly results: (CallResult | Promise<CallResult>)[] = [];
   /** The next inquiries' results, in order; afterwards each finds the payment succeeded. */
   readonly lookups: LookupResult[] = [];
+  private asksByActivity = false;
   /** Times of the provider calls, on the database's clock. */
   readonly calls: number[] = [];
   /** Set where a worker learned that the payment is final: what it holds armed ends. */
@@ -55,6 +56,15 @@ export class FakePayment {
   get hint(): ArmHint {
     const dueInMs = this.dueAtMs - this.clock.nowMs;
     return { version: this.version, dueInMs, armInMs: dueInMs - ARM_LEAD_MS };
+  }
+
+  /**
+   * Its workers answer as those of release 0.1: the run asks the provider by an activity of its own, which
+   * comes to these results in order.
+   */
+  askByActivity(...lookups: readonly LookupResult[]): void {
+    this.asksByActivity = true;
+    this.lookups.push(...lookups);
   }
 
   /** T5, as the API or a signal asks for it. */
@@ -173,7 +183,7 @@ export class FakePayment {
       }
       case 'submitted':
       case 'unknown':
-        return { kind: 'inquire' };
+        return this.asksByActivity ? { kind: 'inquire' } : { kind: 'outcome_open', state: this.state };
       case 'needs_review':
         return { kind: 'review' };
       default:
@@ -192,7 +202,7 @@ export class FakePayment {
         return { kind: 'submitting' };
       case 'submitted':
       case 'unknown':
-        return { kind: 'inquire' };
+        return this.asksByActivity ? { kind: 'inquire' } : { kind: 'outcome_open', state: this.state };
       case 'needs_review':
         return { kind: 'review' };
       default:

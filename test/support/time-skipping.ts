@@ -156,6 +156,18 @@ export class WorkflowRig {
     return rigEvents(await this.client.workflow.getHandle(payment.id).fetchHistory());
   }
 
+  /** Ids of the payment's runs, oldest first. */
+  async runs(payment: Pick<FakePayment, 'id'>): Promise<readonly string[]> {
+    const { raw } = await this.client.workflow.getHandle(payment.id).describe();
+    const ids: string[] = [];
+    for (let id = raw.workflowExecutionInfo?.firstRunId ?? ''; id !== '';) {
+      ids.push(id);
+      const { events } = await this.client.workflow.getHandle(payment.id, id).fetchHistory();
+      id = events?.at(-1)?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId ?? '';
+    }
+    return ids;
+  }
+
   /** Every JSON value in the history: inputs, results, signals, summary and search attributes' values. */
   async payloads(payment: FakePayment): Promise<readonly unknown[]> {
     return (await this.events(payment)).flatMap((event) => payloadsIn(event.attributes));

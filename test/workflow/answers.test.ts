@@ -77,7 +77,7 @@ describe('an open outcome', () => {
     rig.fakes.script(payment, 'beginSubmission', busy.promise);
     rig.fakes.script(payment, 'submitPayment', busy.promise);
     rig.fakes.script(payment, 'submitPayment', asked.promise);
-    payment.lookups.push({ undecidedMs: 2 * HOUR_MS });
+    payment.askByActivity({ undecidedMs: 2 * HOUR_MS });
     await rig.publishStart(payment);
     await rig.fakes.armed(payment);
     await rig.wake(payment, 'look');
@@ -155,7 +155,7 @@ describe('retry and resend', () => {
   it('resend arms submitPayment alone, at once', async () => {
     const payment = await due('pay_resend', (row) => {
       row.results.push('ambiguous');
-      row.lookups.push('resend');
+      row.askByActivity('resend');
     });
     expect(await rig.result(payment)).toBe('succeeded');
     expect(rig.fakes.count(payment, 'beginSubmission')).toBe(1);
@@ -164,11 +164,11 @@ describe('retry and resend', () => {
   });
 });
 
-describe('inquire', () => {
+describe('inquire, as runs of release 0.1 ask', () => {
   it('is retried after the time that it asks for, and its retries are no events', async () => {
     const payment = await due('pay_inquire', (row) => {
       row.results.push('ambiguous');
-      row.lookups.push({ undecidedMs: HOUR_MS }, { undecidedMs: 2 * HOUR_MS }, 'succeeded');
+      row.askByActivity({ undecidedMs: HOUR_MS }, { undecidedMs: 2 * HOUR_MS }, 'succeeded');
     });
     await rig.fakes.seen(payment, 'inquire');
     const before = (await rig.settled(payment)).length;
@@ -189,7 +189,7 @@ describe('inquire', () => {
   it('is asked once at a time, also when a wake finds the outcome still open', async () => {
     const payment = await due('pay_inquire_once', (row) => {
       row.results.push('pending');
-      row.lookups.push({ undecidedMs: HOUR_MS });
+      row.askByActivity({ undecidedMs: HOUR_MS });
     });
     await rig.fakes.seen(payment, 'inquire');
     await rig.wake(payment, 'look');
@@ -207,7 +207,7 @@ describe('inquire', () => {
     payment.results.push('pending');
     for (let ageMs = 0; ageMs < 30 * DAY_MS;) {
       const undecidedMs = nextPollMs(ageMs, 1);
-      payment.lookups.push({ undecidedMs });
+      payment.askByActivity({ undecidedMs });
       ageMs += undecidedMs;
     }
     const polls = payment.lookups.length;
@@ -229,7 +229,7 @@ describe('inquire', () => {
 describe('review', () => {
   const unclear = (row: FakePayment): void => {
     row.results.push('ambiguous');
-    row.lookups.push('review');
+    row.askByActivity('review');
   };
 
   it('parks the run without timer or activity, and a wake after the resolution ends it', async () => {

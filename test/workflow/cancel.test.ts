@@ -96,7 +96,7 @@ describe('cancel after submission start', () => {
   it('changes nothing while the outcome is open', async () => {
     const payment = rig.fakes.add('pay_cancel_submitted', 0);
     payment.results.push('pending');
-    payment.lookups.push({ undecidedMs: HOUR_MS });
+    payment.askByActivity({ undecidedMs: HOUR_MS });
     await rig.publishStart(payment);
     await rig.fakes.seen(payment, 'inquire');
     await rig.cancel(payment);
@@ -199,6 +199,7 @@ describe("Temporal's own Cancel", () => {
 
   it('never aborts a call, and the run goes on to its outcome', async () => {
     const { payment, answer } = await calling('pay_ui_calling');
+    payment.askByActivity();
     await rig.client.workflow.getHandle(payment.id).cancel();
     await rig.fakes.seen(payment, 'cancelPayment');
     await rig.settled(payment);

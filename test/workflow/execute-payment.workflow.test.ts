@@ -62,7 +62,7 @@ describe('what Temporal shows of a payment', () => {
     const payment = rig.fakes.add('pay_details', HOUR_MS);
     const answer = Promise.withResolvers<'pending'>();
     payment.results.push(answer.promise);
-    payment.lookups.push('review');
+    payment.askByActivity('review');
     await rig.publishStart(payment, 'without delay');
     expect(await rig.details(payment)).toBe('Scheduled: waits for its time');
     await rig.sleep(HOUR_MS - LEAD_MS);
@@ -81,7 +81,7 @@ describe('what Temporal shows of a payment', () => {
   it('holds ids, codes, versions and durations alone: no amount, destination or client key (TP-03)', async () => {
     const payment = rig.fakes.add('pay_payloads', 0);
     payment.results.push({ notSentMs: 20_000 }, 'ambiguous');
-    payment.lookups.push({ undecidedMs: 5_000 }, 'review');
+    payment.askByActivity({ undecidedMs: 5_000 }, 'review');
     await rig.publishStart(payment);
     await rig.fakes.seen(payment, 'submitPayment', 1);
     await rig.settled(payment);

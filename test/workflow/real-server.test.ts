@@ -181,7 +181,7 @@ describe('what the Web UI shows', () => {
   it('of an inquiry that is not decided yet is no error: its category is benign', async () => {
     const payment = rig.fakes.add('pay_benign', 0);
     payment.results.push('pending');
-    payment.lookups.push({ undecidedMs: 500 }, { undecidedMs: DAY_MS });
+    payment.askByActivity({ undecidedMs: 500 }, { undecidedMs: DAY_MS });
     await rig.publishStart(payment);
     await rig.fakes.seen(payment, 'inquire', 2);
     await rig.until(async () => (await lastFailure(payment.id)) !== undefined);

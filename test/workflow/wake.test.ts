@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { LookAnswer } from '../../workflows/contract.js';
+import { WAKE_SIGNAL, type LookAnswer } from '../../workflows/contract.js';
 import type { FakePayment } from '../support/fake-payment.js';
 import { startTimeSkippingRig, targetOf, type TimeSkippingRig } from '../support/time-skipping.js';
 
@@ -265,7 +265,7 @@ describe('a wake with a newer version while the pair is armed', () => {
 });
 
 // Last: its run ends while the pair is still out, and the server skips no time afterwards.
-describe('a wake that asks for an inquiry', () => {
+describe('a wake of release 0.1 that asks for an inquiry', () => {
   it('asks the provider at once, without another pair, when the worker of the pair is gone', async () => {
     const payment = rig.fakes.add('pay_wake_inquire', LEAD_MS);
     const silence = Promise.withResolvers<never>();
@@ -277,7 +277,7 @@ describe('a wake that asks for an inquiry', () => {
     payment.begin();
     void payment.claim();
     payment.record('ambiguous');
-    await rig.wake(payment, 'inquire');
+    await rig.client.workflow.getHandle(payment.id).signal(WAKE_SIGNAL, 'inquire');
     try {
       await rig.recorded(payment, 'workflowExecutionCompleted');
       expect(rig.fakes.names(payment).toSorted()).toEqual(['beginSubmission', 'inquire', 'submitPayment']);

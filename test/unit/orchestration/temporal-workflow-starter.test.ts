@@ -166,15 +166,13 @@ describe('signals', () => {
     expect(optionsOf(calls)).not.toHaveProperty('startDelay');
   });
 
-  it('a wake with times carries version and durations, an inquiry its word, a look nothing', async () => {
+  it('a wake with times carries version and durations, a look nothing', async () => {
     const { starter, calls } = client();
     expect(await starter.wake(target(), 'times')).toBe('woken');
     await starter.wake(target(), 'look');
     const [hint] = calls[0]!.options['signalArgs'] as [object];
     expect(Object.keys(hint).sort()).toEqual(['armInMs', 'dueInMs', 'version']);
     expect(calls[1]!.options['signalArgs']).toEqual([]);
-    await starter.wake(target(), 'inquire');
-    expect(calls[2]!.options['signalArgs']).toEqual(['inquire']);
   });
 
   it('say when the run has completed: wake answers it, cancel has nothing left to do', async () => {
