@@ -1,7 +1,7 @@
 import { SHARE_OF_DECLARED_RATE } from './lane-policy.js';
 
 /** What payments leave of the declared rate, for each call a second that they may make. */
-const LOOKUPS_PER_TOKEN = (1 - SHARE_OF_DECLARED_RATE) / SHARE_OF_DECLARED_RATE;
+const LOOKUPS_PER_TOKEN = 1 / SHARE_OF_DECLARED_RATE - 1;
 /** Lookups of a second may come at once: the declared rates count seconds. */
 const BURST_SECONDS = 1;
 
