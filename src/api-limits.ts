@@ -4,7 +4,11 @@ import { admissionLimitsFor, AdmissionQueue, type Urgency } from './http/admissi
 import { ConnectionGate } from './http/connection-gate.js';
 import { EventLoopLag } from './http/event-loop-lag.js';
 import { shedOverload } from './http/shed-overload.js';
-import { shedTotal } from './metrics/metrics.js';
+import { rateLimitAloneTotal, rateLimitedTotal, shedTotal } from './metrics/metrics.js';
+import { monotonicMs } from './platform/clock.js';
+import { leaseTokens } from './rate-limits/lease.store.js';
+import { limitRequests } from './rate-limits/limit-requests.js';
+import { RateLimiter } from './rate-limits/rate-limiter.js';
 
 /** What one payment is read by; a list or a history reads many rows. */
 const READS_ONE = /\/:[a-z_]+$/;
@@ -39,5 +43,37 @@ export function shedApiOverload(
     lag,
     urgencyOf,
     shed: (cause, urgency) => shedTotal.add({ cause, urgency }),
+  });
+}
+
+/** Counts the requests of every credential and tenant. Call it after the hook that authenticates. */
+export function limitApiRequests(server: FastifyInstance, { config, database, log }: ApiParts): void {
+  const { rateLimits } = config.edge;
+  if (rateLimits === null) return;
+  const limiter = new RateLimiter({
+    lease: (request) => leaseTokens(database.ofTenant(request.tenantId), request),
+    byDefault: rateLimits,
+    nowMs: monotonicMs,
+    events: {
+      alone: (name, error) => {
+        rateLimitAloneTotal.add({});
+        log.warn({ code: name, err: error }, 'rate_limit_alone');
+      },
+    },
+  });
+  limitRequests(server, {
+    limiter,
+    callerOf: ({ principal }) =>
+      principal === null
+        ? null
+        : { tenantId: principal.tenantId, client: `${principal.kind}:${principal.subject}` },
+    callOf: (request) => (isCancel(request) ? 'cancel' : 'request'),
+    refused: (name, request) => {
+      rateLimitedTotal.add({ limit: name });
+      log.info(
+        { request_id: request.id, tenant_ref: request.principal?.tenantRef, code: name },
+        'rate_limited',
+      );
+    },
   });
 }

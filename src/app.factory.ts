@@ -1,6 +1,6 @@
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import { shedApiOverload } from './api-limits.js';
+import { limitApiRequests, shedApiOverload } from './api-limits.js';
 import { ApiModule, type ApiParts } from './api.module.js';
 import { installAuthentication } from './auth/authenticate.js';
 import { Authenticator } from './auth/authenticator.js';
@@ -55,6 +55,7 @@ export async function createApiApp(parts: ApiParts): Promise<NestFastifyApplicat
       },
     },
   });
+  limitApiRequests(server, parts);
   installDocumentation(app);
   await app.init();
   return app;

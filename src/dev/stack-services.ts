@@ -52,6 +52,9 @@ export function sharedSettings(context: ServiceContext): Record<string, string> 
     ...issuerSettings(context.folder),
     PAYMENTS_TEMPORAL_ADDRESS: context.temporal.address,
     PAYMENTS_TEMPORAL_NAMESPACE: context.temporal.namespace,
+    // Wide enough for a load test; the default is for a service that is shared.
+    PAYMENTS_RATE_LIMIT_CLIENT: '20000/20000',
+    PAYMENTS_RATE_LIMIT_TENANT: '20000/20000',
     PAYMENTS_API_HOST: '127.0.0.1',
     PAYMENTS_HEALTH_HOST: '127.0.0.1',
     PAYMENTS_SIMULATOR_URL: `http://127.0.0.1:${context.ports.simulator}`,

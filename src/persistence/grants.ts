@@ -40,6 +40,8 @@ const API: RoleGrants = {
   review_case: { ...APPEND, update: CASE },
   resolution: { ...APPEND, update: RESOLUTION_END },
   payment_return: READ,
+  rate_limit: READ,
+  rate_limit_bucket: { ...APPEND, update: ['rate_per_second', 'burst', 'tokens', 'granted', 'refilled_at'] },
   audit_log: { insert: 'all' },
   data_key: APPEND,
   webhook_endpoint: {
@@ -182,6 +184,8 @@ const READER: RoleGrants = {
   settlement_fault: READ,
   settlement_missing: READ,
   settlement_count: READ,
+  rate_limit: READ,
+  rate_limit_bucket: READ,
   audit_anchor: READ,
   schema_migration: READ,
 };
@@ -204,6 +208,7 @@ const ADMIN: RoleGrants = {
   // Wrapped keys open nothing without the key file; deleting a tenant's shreds what they sealed.
   data_key: { select: 'all', update: ['wrapped', 'kek_id'], delete: true },
   lane: { select: 'all', update: ['rate', 'burst', 'cap', 'breaker_enabled'] },
+  rate_limit: { ...APPEND, update: ['rate_per_second', 'burst', 'changed_at'], delete: true },
   audit_log: { insert: 'all' },
   schema_migration: READ,
 };
@@ -241,5 +246,5 @@ export const FUNCTION_GRANTS: Readonly<Record<string, readonly DatabaseRole[]>> 
  */
 export const TENANT_TABLES: readonly string[] = [
   'payment', 'payment_transition', 'evidence', 'review_case', 'resolution', 'payment_return', 'submission',
-  'submission_attempt', 'data_key', 'audit_log',
+  'submission_attempt', 'data_key', 'audit_log', 'rate_limit', 'rate_limit_bucket',
 ]; // prettier-ignore

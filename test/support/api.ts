@@ -106,6 +106,12 @@ export function inHours(hours: number): string {
   return new Date(Date.now() + hours * 3_600_000).toISOString();
 }
 
+/** A test may ask as often as it likes, unless limits are what it is about. */
+const WIDE_LIMITS = {
+  PAYMENTS_RATE_LIMIT_CLIENT: '100000/100000',
+  PAYMENTS_RATE_LIMIT_TENANT: '100000/100000',
+} as const;
+
 /** Starts the API of this process's code on a free port of the loopback, on the given database. */
 export async function startTestApi(options: TestApiOptions): Promise<TestApi> {
   const issuer = await createTestIssuer();
@@ -113,6 +119,7 @@ export async function startTestApi(options: TestApiOptions): Promise<TestApi> {
     PAYMENTS_DATABASE_URL: 'postgres://never.used/by-the-test',
     PAYMENTS_KEYS_FILE: 'never-read',
     ...issuer.env,
+    ...WIDE_LIMITS,
     ...options.env,
   });
   const keys = options.keys ?? testKeys();

@@ -10,6 +10,8 @@ import { OutboxEntry } from './outbox.entity.js';
 import { PaymentReturn } from './payment-return.entity.js';
 import { PaymentTransition } from './payment-transition.entity.js';
 import { Payment } from './payment.entity.js';
+import { RateLimitBucket } from './rate-limit-bucket.entity.js';
+import { RateLimitSetting } from './rate-limit.entity.js';
 import { Resolution } from './resolution.entity.js';
 import { ReviewCase } from './review-case.entity.js';
 import { Setting } from './setting.entity.js';
@@ -46,6 +48,8 @@ export const ENTITIES = [
   Worker,
   OutboxEntry,
   DataKey,
+  RateLimitSetting,
+  RateLimitBucket,
   DueSlot,
   Setting,
   AuditLogEntry,

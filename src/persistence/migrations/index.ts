@@ -10,6 +10,7 @@ import { AddDatabaseRoles1796500000000 } from './1796500000000-add-database-role
 import { AddAuditLog1796520000000 } from './1796520000000-add-audit-log.js';
 import { AddAnchors1796520000001 } from './1796520000001-add-anchors.js';
 import { AddDataKeys1796530000000 } from './1796530000000-add-data-keys.js';
+import { AddRateLimits1796540000000 } from './1796540000000-add-rate-limits.js';
 import { AddClientWebhooks1796550000000 } from './1796550000000-add-client-webhooks.js';
 
 /** Every migration, oldest first. Listed by hand: a file that is not here does not run. */
@@ -26,5 +27,6 @@ export const MIGRATIONS = [
   AddAuditLog1796520000000,
   AddAnchors1796520000001,
   AddDataKeys1796530000000,
+  AddRateLimits1796540000000,
   AddClientWebhooks1796550000000,
 ];
