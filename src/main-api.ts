@@ -3,12 +3,13 @@ import { createApiApp } from './app.factory.js';
 import { readConfig } from './config/config.js';
 import { followKeyFile } from './encryption/follow-key-file.js';
 import { startHealthServer } from './http/health-server.js';
-import { readiness } from './http/readiness.js';
+import { READINESS_CHECK_MS, readiness } from './http/readiness.js';
 import { ensureLanes } from './lanes/lane.store.js';
 import { metricsText } from './metrics/metrics.js';
 import { startProcessGauges } from './metrics/process-gauges.js';
 import { createOrchestration } from './orchestration/temporal-client.js';
 import { OutboxRelay } from './outbox/outbox-relay.js';
+import { databaseStanding } from './persistence/database-standing.js';
 import { Database } from './persistence/database.js';
 import { pause } from './platform/clock.js';
 import { createFaultLog } from './platform/fault-log.js';
@@ -23,6 +24,13 @@ const log = createLogger({ level: config.logLevel, name: 'api' });
 const keys = followKeyFile(config, log);
 const providers = createProviderRegistry(config);
 const database = new Database({ ...config.database, applicationName: 'payments-api' });
+/** A connection of its own: load on the pool must not take every API out of its balancer at once. */
+const probe = new Database({
+  ...config.database,
+  poolSize: 1,
+  applicationName: 'payments-api-ready',
+  queryMs: READINESS_CHECK_MS,
+});
 const orchestration = createOrchestration(config.temporal);
 /** The relay beside the API hears of each commit at once; the workers' relays find what it leaves. */
 const relay = new OutboxRelay(database, orchestration.starter, {
@@ -38,10 +46,7 @@ const health = await startHealthServer({
   live: () => true,
   ready: readiness({
     serving: { required: true, run: () => !stopping },
-    postgres: {
-      required: true,
-      run: async () => void (await database.query({ name: 'ready', text: 'SELECT 1' })),
-    },
+    postgres: { required: true, run: () => databaseStanding(probe) },
   }),
   metrics: metricsText,
 });
@@ -59,7 +64,13 @@ app
   .addHook('onClose', async () => {
     stopGauges();
     await relay.stop();
-    await Promise.all([orchestration.close(), health.stop(), providers.closeAll(), database.close()]);
+    await Promise.all([
+      orchestration.close(),
+      health.stop(),
+      providers.closeAll(),
+      database.close(),
+      probe.close(),
+    ]);
   });
 // Exit code 0: a stop that was asked for is no failure.
 app.enableShutdownHooks(undefined, { useProcessExit: true });

@@ -18,6 +18,8 @@ import type { Log } from '../platform/logger.js';
 const SHUTDOWN_GRACE_MS = 35_000;
 const SHUTDOWN_FORCE_MS = 45_000;
 const CONNECT_AGAIN_MS = 500;
+/** As long as a check of readiness may take. */
+const ANSWER_MS = 1_000;
 /** After a worker died its sticky tasks go to the others this soon; the default of 10 s makes recovery slow. */
 const STICKY_MS = 2_000;
 /** Starts and whatever a dead worker had come by the common queue; the default leaves it a fifth of the polls. */
@@ -71,10 +73,20 @@ async function connect(options: TemporalWorkerOptions): Promise<NativeConnection
   return null;
 }
 
+async function answers(connection: NativeConnection): Promise<boolean> {
+  try {
+    await connection.withDeadline(Date.now() + ANSWER_MS, () => connection.workflowService.getSystemInfo({}));
+    return true;
+  } catch {
+    return false; // Why is in the SDK's own lines of the log.
+  }
+}
+
 export interface RunningWorker {
   /** Resolves when the worker has stopped; rejects on a fatal fault of the SDK. */
   readonly done: Promise<void>;
-  readonly isPolling: () => boolean;
+  /** True while the SDK polls and Temporal answers it: the SDK alone goes on polling a server that is away. */
+  readonly isPolling: () => Promise<boolean>;
   /** Stops polling; activities under way may end within the grace. Twice: nothing. */
   shutdown(): void;
   close(): Promise<void>;
@@ -106,7 +118,7 @@ export async function runTemporalWorker(options: TemporalWorkerOptions): Promise
   });
   return {
     done: worker.run(),
-    isPolling: () => worker.getState() === 'RUNNING',
+    isPolling: async () => worker.getState() === 'RUNNING' && (await answers(connection)),
     shutdown: () => {
       if (worker.getState() === 'RUNNING') worker.shutdown();
     },

@@ -3,7 +3,7 @@ import { createReconciliationActivities } from '../../activities/reconciliation.
 import type { Config } from '../config/config.js';
 import { neededUrl } from '../config/database-settings.js';
 import { startHealthServer, type HealthServer } from '../http/health-server.js';
-import { readiness } from '../http/readiness.js';
+import { READINESS_CHECK_MS, readiness } from '../http/readiness.js';
 import { InvariantJob } from '../invariants/invariant-job.js';
 import { ensureLanes } from '../lanes/lane.store.js';
 import { startDatabaseGauges, type DatabaseGauges } from '../metrics/database-gauges.js';
@@ -11,6 +11,7 @@ import { armedPayments, metricsText } from '../metrics/metrics.js';
 import { startProcessGauges } from '../metrics/process-gauges.js';
 import type { Orchestration } from '../orchestration/temporal-client.js';
 import type { OutboxRelay } from '../outbox/outbox-relay.js';
+import { databaseStanding } from '../persistence/database-standing.js';
 import { Database } from '../persistence/database.js';
 import { refuseToStart, StartUpRefused } from '../persistence/start-up-check.js';
 import { pause } from '../platform/clock.js';
@@ -56,11 +57,19 @@ export class WorkerProcess {
   private readonly invariants: InvariantJob;
   /** As payments_read. */
   private readonly readDatabase: Database;
+  /** A connection of its own: a busy pool is no reason to be called not ready. */
+  private readonly probe: Database;
 
   constructor(private readonly parts: WorkerProcessParts) {
     const url = neededUrl(parts.config.database, 'read');
     this.invariants = new InvariantJob({ url, log: parts.log });
     this.readDatabase = new Database({ url, poolSize: 1, applicationName: 'payments-gauges' });
+    this.probe = new Database({
+      ...parts.config.database,
+      poolSize: 1,
+      applicationName: 'payments-worker-ready',
+      queryMs: READINESS_CHECK_MS,
+    });
   }
 
   /** Runs until `stop`. @throws when Temporal's SDK fails for good. */
@@ -129,23 +138,21 @@ export class WorkerProcess {
     // The lease goes last: until here others must leave our attempts alone.
     await parts.engine.stop().catch((error: unknown) => parts.log.warn({ err: error }, 'lease_not_returned'));
     await Promise.allSettled([parts.providers.closeAll(), parts.orchestration.close(), this.health?.stop()]);
-    await Promise.all([parts.database, parts.relayDatabase, this.readDatabase].map((pool) => pool.close()));
+    const pools = [parts.database, parts.relayDatabase, this.readDatabase, this.probe];
+    await Promise.all(pools.map((pool) => pool.close()));
     parts.log.info({}, 'worker_stopped');
   }
 
   private serveHealth(): Promise<HealthServer> {
-    const { database, engine, config } = this.parts;
+    const { engine, config } = this.parts;
     return startHealthServer({
       ...config.health,
       live: () => true,
       ready: readiness({
         serving: { required: true, run: () => !this.stopping },
-        postgres: {
-          required: true,
-          run: async () => void (await database.query({ name: 'ready', text: 'SELECT 1' })),
-        },
+        postgres: { required: true, run: () => databaseStanding(this.probe) },
         lease_and_clock: { required: true, run: () => engine.isWell() },
-        pollers: { required: true, run: () => this.temporal?.isPolling() ?? false },
+        pollers: { required: true, run: async () => (await this.temporal?.isPolling()) ?? false },
       }),
       metrics: metricsText,
     });

@@ -37,6 +37,15 @@ describe('readiness', () => {
     });
   });
 
+  it.each([
+    ['standby', false],
+    ['schema_older', false],
+    ['schema_newer', true],
+  ] as const)('says %s, and is ready: %s', async (verdict, ok) => {
+    const ready = readiness({ postgres: { required: true, run: () => Promise.resolve(verdict) } });
+    expect(await ready()).toEqual({ ok, checks: { postgres: verdict } });
+  });
+
   it('does not start a check again while it still hangs', async () => {
     let started = 0;
     let end: () => void = () => undefined;
