@@ -217,7 +217,7 @@ const FOLDERS = [
       '^activities/',
       WORKFLOW_CONTRACT,
       '^src/(submission|reconciliation|outbox|lanes|invariants|orchestration|audit|encryption)/',
-      '^src/webhooks/incoming/webhook-inbox[.]ts$',
+      '^src/webhooks/(incoming/webhook-inbox|outgoing/webhook-deliverer)[.]ts$',
       '^src/http/(health-server|readiness)[.]ts$',
       DOMAIN,
       PERSISTENCE,

@@ -9,6 +9,7 @@ import { CONFIG, KEYS, LOG, PROVIDERS } from './platform/tokens.js';
 import type { ProviderRegistry } from './providers/provider-registry.js';
 import { ReviewModule } from './review/review.module.js';
 import { IncomingWebhooksModule } from './webhooks/incoming/incoming-webhooks.module.js';
+import { OutgoingWebhooksModule } from './webhooks/outgoing/outgoing-webhooks.module.js';
 
 /** What the API process is made of. Whoever makes the parts ends them after the application. */
 export interface ApiParts {
@@ -35,7 +36,7 @@ export class ApiModule {
     return {
       module: ApiModule,
       global: true,
-      imports: [PaymentsModule, ReviewModule, LanesModule, IncomingWebhooksModule],
+      imports: [PaymentsModule, ReviewModule, LanesModule, IncomingWebhooksModule, OutgoingWebhooksModule],
       providers: provided,
       // Features find the services of payments without importing its module.
       exports: [...provided.map((p) => p.provide), PaymentsModule],

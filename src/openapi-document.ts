@@ -54,6 +54,7 @@ export function openApiDocument(app: NestFastifyApplication): OpenAPIObject {
       .addTag('reviews', 'What people have to look into, and what two of them decide.')
       .addTag('lanes', 'See what keeps payments back at a provider; pause and resume it.')
       .addTag('webhooks', 'Events of providers.')
+      .addTag('webhook endpoints', 'Where clients hear of their payments.')
       .addBearerAuth({
         type: 'http',
         scheme: 'bearer',

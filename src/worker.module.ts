@@ -18,6 +18,8 @@ import { ReviewLookups } from './submission/review-lookups.js';
 import { Sweep } from './submission/sweep.js';
 import { ProcessEvent } from './webhooks/incoming/process-event.service.js';
 import { WebhookInbox } from './webhooks/incoming/webhook-inbox.js';
+import { EventSender } from './webhooks/outgoing/event-sender.js';
+import { WebhookDeliverer } from './webhooks/outgoing/webhook-deliverer.js';
 import { createWorkerEvents } from './worker/worker-events.js';
 import { createReconciliationEvents } from './worker/reconciliation-job.js';
 import { WorkerProcess } from './worker/worker-process.js';
@@ -97,6 +99,18 @@ export class WorkerModule {
           },
         },
         {
+          provide: WebhookDeliverer,
+          inject: [Database, DestinationCipher],
+          useFactory: (database: Database, cipher: DestinationCipher) =>
+            new WebhookDeliverer({
+              sql: database,
+              cipher,
+              sender: new EventSender({ policy: config.webhookOut, proxy: config.webhookOut.proxy }),
+              fault: events.fault,
+              endpointDisabled: (reason) => log.warn({ code: reason }, 'webhook_endpoint_disabled'),
+            }),
+        },
+        {
           provide: ReconciliationService,
           inject: [Database, OutboxRelay],
           useFactory: (database: Database, relay: OutboxRelay) => {
@@ -114,6 +128,7 @@ export class WorkerModule {
             Sweep,
             ReviewLookups,
             WebhookInbox,
+            WebhookDeliverer,
             ReconciliationService,
           ],
           useFactory: (
@@ -123,10 +138,11 @@ export class WorkerModule {
             sweep: Sweep,
             reviewLookups: ReviewLookups,
             webhooks: WebhookInbox,
+            clientWebhooks: WebhookDeliverer,
             reconciliation: ReconciliationService,
           ) =>
             new WorkerProcess({
-              config, log, database, engine, relay, sweep, reviewLookups, webhooks, reconciliation, providers, orchestration,
+              config, log, database, engine, relay, sweep, reviewLookups, webhooks, clientWebhooks, reconciliation, providers, orchestration,
             }), // prettier-ignore
         },
       ],

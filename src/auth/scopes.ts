@@ -10,12 +10,13 @@ export const SCOPES = [
   'payments:operate',
   'payments:resolve',
   'lanes:operate',
+  'webhooks:manage',
 ] as const;
 export type Scope = (typeof SCOPES)[number];
 
 /** What a machine of a role may do: its API key holds these. Whatever stands in no role here is for people. */
 export const SCOPES_OF_KEY_ROLE = {
-  client: ['payments:create', 'payments:read', 'payments:cancel', 'payments:update'],
+  client: ['payments:create', 'payments:read', 'payments:cancel', 'payments:update', 'webhooks:manage'],
   client_readonly: ['payments:read'],
 } as const satisfies Readonly<Record<string, readonly Scope[]>>;
 export type KeyRole = keyof typeof SCOPES_OF_KEY_ROLE;

@@ -164,6 +164,17 @@ export const PROBLEMS = Object.freeze({
     'Reference in use',
     'Another payment of the tenant pays this reference, and references are unique there.',
   ),
+  endpoint_url_not_allowed: kind(
+    422,
+    'Endpoint not allowed',
+    'Events go to https URLs with a public host name, on port 443 or another that the service lists.',
+  ),
+  too_many_endpoints: kind(
+    422,
+    'Too many endpoints',
+    'The tenant has as many endpoints as it can have. Delete one first.',
+  ),
+  replay_too_old: kind(422, 'Too far back', 'Events can be sent again for at most 30 days back.'),
   resolution_not_allowed: kind(
     422,
     'Resolution not allowed',

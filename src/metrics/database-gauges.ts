@@ -83,6 +83,19 @@ const WEBHOOKS: Statement = {
     FROM (SELECT received_at FROM webhook_inbox WHERE processed_at IS NULL LIMIT ${MOST_ROWS}) open`,
 };
 
+/** For each active endpoint the first of its open rows (webhook_delivery_due). */
+const WEBHOOKS_OUT: Statement = {
+  name: 'gauge-webhooks-out',
+  text: `SELECT coalesce(greatest(0, max(extract(epoch FROM clock_timestamp() - d.next_try_at))), 0)::double precision
+           AS seconds
+    FROM webhook_endpoint e CROSS JOIN LATERAL (
+      SELECT w.next_try_at FROM webhook_delivery w
+       WHERE w.endpoint_id = e.id AND w.done_at IS NULL
+         AND (w.taken_until IS NULL OR w.taken_until < clock_timestamp())
+       ORDER BY w.next_try_at LIMIT 1) d
+   WHERE e.status = 'active'`,
+};
+
 const RECOVERY_HOLD: Statement = {
   name: 'gauge-recovery-hold',
   text: `SELECT count(*)::integer AS rows FROM setting WHERE name = 'recovery_hold' AND value = 'on'`,
@@ -165,6 +178,8 @@ async function readQueues(sql: Sql): Promise<void> {
   const webhooks = (await sql.query<Grouped>(WEBHOOKS)).rows[0];
   metrics.webhookParked.set({}, webhooks?.rows ?? 0);
   metrics.webhookOldestSeconds.set({}, webhooks?.seconds ?? 0);
+  const out = await sql.query<{ seconds: number }>(WEBHOOKS_OUT);
+  metrics.webhookOutOldestSeconds.set({}, out.rows[0]?.seconds ?? 0);
   const hold = await sql.query<{ rows: number }>(RECOVERY_HOLD);
   metrics.recoveryHold.set({}, hold.rows[0]?.rows ?? 0);
 }

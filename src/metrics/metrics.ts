@@ -236,6 +236,39 @@ export const webhookOldestSeconds = level(
   'Age of the oldest event that is not processed; 0: none.',
 );
 
+// Events to clients.
+
+/** `given_up` beside the code of the last try: the event is not tried again by itself. */
+export type WebhookOutResult =
+  | 'delivered'
+  | 'gone'
+  | 'http_error'
+  | 'redirected'
+  | 'timed_out'
+  | 'unreachable'
+  | 'tls_failed'
+  | 'name_unknown'
+  | 'address_refused'
+  | 'url_refused'
+  | 'secret_unreadable'
+  | 'given_up';
+export const webhookOutTotal = count<{ result: WebhookOutResult }>(
+  'webhook_out_total',
+  'Tries to deliver an event to an endpoint of a client, by what each came to, and events given up.',
+  ['result'],
+);
+
+export const webhookEndpointsDisabledTotal = count<{ reason: 'gone' | 'failing' }>(
+  'webhook_endpoints_disabled_total',
+  'Endpoints of clients that were disabled because nothing arrives there.',
+  ['reason'],
+);
+
+export const webhookOutOldestSeconds = level(
+  'webhook_out_oldest_seconds',
+  'Longest time that an event to an active endpoint has been due and not under way; 0: none.',
+);
+
 // The worker.
 
 export const armedPayments = level('armed_payments', 'Payments that this worker holds armed in its memory.');

@@ -43,7 +43,7 @@ function placesOf(stack: unknown): readonly string[] {
 const ROUTE_WORDS = new Set(
   (
     'v1 payments history cancel reschedule hold release escalate resolutions approve reviews own close lanes pause resume ' +
-    'webhooks openapi.json docs'
+    'webhooks webhook-endpoints enable disable rotate-secret deliveries resend openapi.json docs'
   ).split(' '),
 );
 const PAYMENT_ID = /pay_[a-z2-7]{32}/;

@@ -17,7 +17,9 @@ export type DeliveryCode =
   | 'tls_failed'
   | 'name_unknown'
   | 'address_refused'
-  | 'url_refused';
+  | 'url_refused'
+  /** Ours: the signing secret does not open, so nothing was sent. */
+  | 'secret_unreadable';
 
 export interface DeliveryResult {
   readonly code: DeliveryCode;

@@ -215,10 +215,10 @@ describe('the endpoint guard (SSRF)', () => {
   it('dials a listed port, and lets a proxy lead only to the address that was judged', async () => {
     await send('https://hooks.example.com:8443/', async () => ['8.8.8.8']);
     expect(dials.at(-1)).toMatchObject({ host: 'hooks.example.com', port: 8443 });
-    await send('https://hooks.example.com/', async () => ['8.8.8.8'], 'http://proxy.example.net:3128');
-    expect(dials.at(-1)).toMatchObject({ host: 'proxy.example.net', port: 3128 });
+    await send('https://hooks.example.com/', async () => ['8.8.8.8'], 'http://egress.example.com:3128');
+    expect(dials.at(-1)).toMatchObject({ host: 'egress.example.com', port: 3128 });
     const before = dials.length;
-    await send('https://hooks.example.com/', async () => ['10.0.0.1'], 'http://proxy.example.net:3128');
+    await send('https://hooks.example.com/', async () => ['10.0.0.1'], 'http://egress.example.com:3128');
     expect(dials).toHaveLength(before);
   });
 
