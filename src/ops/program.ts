@@ -4,6 +4,7 @@ import { addCancel } from './cancel.js';
 import type { Session } from './command.js';
 import { addCreate } from './create.js';
 import { addDoctor } from './doctor.js';
+import { addEncryption } from './encryption.js';
 import { addEscalate } from './escalate.js';
 import { addGet } from './get.js';
 import { addHistory } from './history.js';
@@ -50,6 +51,7 @@ const COMMANDS = [
   addInvariants,
   addKeys,
   addDoctor,
+  addEncryption,
   addMigrate,
   addSeedLocal,
   addToken,

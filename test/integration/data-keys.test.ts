@@ -208,3 +208,52 @@ describe('a payment whose data key', () => {
     expect(await live(one, payment)).toBe('succeeded');
   });
 });
+
+describe('row-level security of data keys', () => {
+  const cipherAs = (sqlOf: (tenant: string) => Sql): DestinationCipher => {
+    const ring = new KeyRing(keys.encryption);
+    return new DestinationCipher({
+      keys: new DataKeys({ kek: new KeyFileEncryption(ring), direct: ring, sqlOf }),
+      digests: new DestinationDigests(keys.digest),
+    });
+  };
+
+  it("lets the API make and read its tenant's key, and nobody else's", async () => {
+    const api = rig.db.as('payments_api');
+    const [a, b] = [unique('tenant'), unique('tenant')];
+    const cipher = cipherAs((tenant) => api.ofTenant(tenant));
+    const sealed = await cipher.encrypt({ ...at(a), plaintext: 'acct_1' });
+    expect(await cipherAs((tenant) => api.ofTenant(tenant)).decrypt({ ...at(a), ...sealed })).toBe('acct_1');
+    await expect(cipherAs(() => api.ofTenant(b)).decrypt({ ...at(a), ...sealed })).rejects.toThrow(
+      DataKeyDeleted,
+    );
+    await expect(cipherAs(() => api).decrypt({ ...at(a), ...sealed })).rejects.toThrow(DataKeyDeleted);
+    await expect(cipherAs(() => api).encrypt({ ...at(a), plaintext: 'x' })).rejects.toThrow();
+    await expect(cipherAs(() => api.ofTenant(a)).encrypt({ ...at(b), plaintext: 'x' })).rejects.toThrow();
+  });
+
+  it.each(['payments_api', 'payments_worker'] as const)(
+    'lets %s neither change nor delete a key',
+    async (role) => {
+      const tenant = unique('tenant');
+      await processOn(sql).encrypt({ ...at(tenant), plaintext: 'acct_1' });
+      const session = rig.db.as(role).ofTenant(tenant);
+      for (const text of [
+        `UPDATE data_key SET wrapped = '\\x00'`,
+        `UPDATE data_key SET kek_id = 'kek-1'`,
+        `DELETE FROM data_key`,
+      ]) {
+        await expect(session.query({ name: unique('refused'), text })).rejects.toThrow('permission denied');
+      }
+    },
+  );
+
+  it('shows the wrapped bytes to no reader', async () => {
+    for (const role of ['payments_read', 'payments_auditor', 'payments_relay'] as const) {
+      const text = 'SELECT wrapped FROM data_key';
+      await expect(rig.db.as(role).query({ name: unique('refused'), text })).rejects.toThrow(
+        'permission denied',
+      );
+    }
+  });
+});
