@@ -16,12 +16,14 @@ const { registryOf } = await built('providers/provider-registry.js');
 const { Database } = await built('persistence/database.js');
 
 const noKeys = { active: 'none', keys: { none: Buffer.alloc(32).toString('base64') } };
+const database = new Database({ url: 'postgres://127.0.0.1/none', poolSize: 1, applicationName: 'docs' });
 // The routes are all that is read; nothing here connects or is served.
 const app = await createApiApp({
   config: { mode: 'development', defaultProvider: 'none', horizonDays: 366, oidc: null },
   keys: { development: true, encryption: noKeys, digest: noKeys, pepper: noKeys, cursor: noKeys },
   log: createLogger({ level: 'silent', name: 'docs' }),
-  database: new Database({ url: 'postgres://127.0.0.1/none', poolSize: 1, applicationName: 'docs' }),
+  database,
+  relayDatabase: database,
   providers: registryOf([]),
   outbox: { nudge: () => undefined },
 });

@@ -5,7 +5,7 @@ import { OUTBOX_NUDGE, type OutboxNudge } from './outbox/outbox-nudge.js';
 import { PaymentsModule } from './payments/payments.module.js';
 import { Database } from './persistence/database.js';
 import type { Log } from './platform/logger.js';
-import { CONFIG, KEYS, LOG, PROVIDERS } from './platform/tokens.js';
+import { CONFIG, KEYS, LOG, PROVIDERS, RELAY_DATABASE } from './platform/tokens.js';
 import type { ProviderRegistry } from './providers/provider-registry.js';
 import { ReviewModule } from './review/review.module.js';
 import { IncomingWebhooksModule } from './webhooks/incoming/incoming-webhooks.module.js';
@@ -16,7 +16,10 @@ export interface ApiParts {
   readonly config: Config;
   readonly keys: KeysFile;
   readonly log: Log;
+  /** As payments_api. */
   readonly database: Database;
+  /** As payments_relay: what lanes hold of all tenants. */
+  readonly relayDatabase: Database;
   readonly providers: ProviderRegistry;
   readonly outbox: OutboxNudge;
 }
@@ -32,6 +35,7 @@ export class ApiModule {
       { provide: PROVIDERS, useValue: parts.providers },
       { provide: OUTBOX_NUDGE, useValue: parts.outbox },
       { provide: Database, useValue: parts.database },
+      { provide: RELAY_DATABASE, useValue: parts.relayDatabase },
     ];
     return {
       module: ApiModule,

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { createApiApp } from './app.factory.js';
 import { readConfig } from './config/config.js';
+import { neededUrl } from './config/database-settings.js';
 import { followKeyFile } from './encryption/follow-key-file.js';
 import { startHealthServer } from './http/health-server.js';
 import { READINESS_CHECK_MS, readiness } from './http/readiness.js';
@@ -9,8 +10,10 @@ import { metricsText } from './metrics/metrics.js';
 import { startProcessGauges } from './metrics/process-gauges.js';
 import { createOrchestration } from './orchestration/temporal-client.js';
 import { OutboxRelay } from './outbox/outbox-relay.js';
+import { StorageUnavailable } from './persistence/database-errors.js';
 import { databaseStanding } from './persistence/database-standing.js';
 import { Database } from './persistence/database.js';
+import { refuseToStart } from './persistence/start-up-check.js';
 import { pause } from './platform/clock.js';
 import { createFaultLog } from './platform/fault-log.js';
 import { createLogger } from './platform/logger.js';
@@ -18,12 +21,19 @@ import { createProviderRegistry, type ProviderRegistry } from './providers/provi
 
 /** How long to wait before Postgres is asked again while it cannot be reached (ms). */
 const RETRY_MS = 1_000;
+/** The relay publishes one batch at a time and plans beside it. */
+const RELAY_POOL = 3;
 
 const config = readConfig(process.env);
 const log = createLogger({ level: config.logLevel, name: 'api' });
 const keys = followKeyFile(config, log);
 const providers = createProviderRegistry(config);
 const database = new Database({ ...config.database, applicationName: 'payments-api' });
+const relayDatabase = new Database({
+  url: neededUrl(config.database, 'relay'),
+  poolSize: RELAY_POOL,
+  applicationName: 'payments-api-relay',
+});
 /** A connection of its own: load on the pool must not take every API out of its balancer at once. */
 const probe = new Database({
   ...config.database,
@@ -33,19 +43,21 @@ const probe = new Database({
 });
 const orchestration = createOrchestration(config.temporal);
 /** The relay beside the API hears of each commit at once; the workers' relays find what it leaves. */
-const relay = new OutboxRelay(database, orchestration.starter, {
+const relay = new OutboxRelay(relayDatabase, orchestration.starter, {
   published: () => undefined,
   fault: createFaultLog(log),
 });
 
 let stopping = false;
-const app = await createApiApp({ config, keys, log, database, providers, outbox: relay });
+/** Told at once when Postgres answers; while it does not, the API serves what it can. */
+let mayStart = await askPostgres();
+const app = await createApiApp({ config, keys, log, database, relayDatabase, providers, outbox: relay });
 const stopGauges = startProcessGauges(database);
 const health = await startHealthServer({
   ...config.health,
   live: () => true,
   ready: readiness({
-    serving: { required: true, run: () => !stopping },
+    serving: { required: true, run: () => mayStart && !stopping },
     postgres: { required: true, run: () => databaseStanding(probe) },
   }),
   metrics: metricsText,
@@ -69,17 +81,51 @@ app
       health.stop(),
       providers.closeAll(),
       database.close(),
+      relayDatabase.close(),
       probe.close(),
     ]);
   });
 // Exit code 0: a stop that was asked for is no failure.
 app.enableShutdownHooks(undefined, { useProcessExit: true });
 await app.listen(config.api.port, config.api.host);
-relay.start();
 log.info({}, 'listening');
-void makeLanes(providers);
+void begin();
 
-/** The API serves before Postgres does; its lanes are made as soon as it can. */
+/**
+ * Whether this process may run on this server with these log-ins.
+ * @returns false when Postgres could not be asked. @throws StartUpRefused, which ends the process.
+ */
+async function askPostgres(): Promise<boolean> {
+  try {
+    await refuseToStart(database, 'payments_api');
+    await refuseToStart(relayDatabase, 'payments_relay');
+    return true;
+  } catch (error) {
+    if (error instanceof StorageUnavailable) return false;
+    throw error;
+  }
+}
+
+/** The API serves before Postgres does; what needs it begins as soon as it can. */
+async function begin(): Promise<void> {
+  while (!stopping) {
+    try {
+      mayStart ||= await askPostgres();
+      if (mayStart) break;
+    } catch (error) {
+      process.stderr.write(`${(error as Error).message}\n`);
+      process.exitCode = 1;
+      log.fatal({ err: error }, 'start_refused');
+      await app.close();
+      process.exit();
+    }
+    await pause(RETRY_MS);
+  }
+  if (stopping) return;
+  relay.start();
+  await makeLanes(providers);
+}
+
 async function makeLanes(registry: ProviderRegistry): Promise<void> {
   const all = registry.names().flatMap((name) => registry.get(name) ?? []);
   while (!stopping) {

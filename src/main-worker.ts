@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
 import { readConfig } from './config/config.js';
 import { followKeyFile } from './encryption/follow-key-file.js';
+import { StartUpRefused } from './persistence/start-up-check.js';
 import { createLogger } from './platform/logger.js';
 import { createProviderRegistry } from './providers/provider-registry.js';
 import { WorkerModule } from './worker.module.js';
@@ -22,6 +23,8 @@ try {
   await worker.run();
 } catch (error) {
   log.fatal({ err: error }, 'worker_failed');
+  // What a person must change stands there in whole sentences.
+  if (error instanceof StartUpRefused) process.stderr.write(`${error.message}\n`);
   process.exitCode = 1;
 }
 await app.close();

@@ -1,5 +1,6 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import type { Config, KeysFile } from './config/config.js';
+import { neededUrl } from './config/database-settings.js';
 import { nextPollMs } from './domain/submission-policy.js';
 import { createCipher } from './encryption/create-cipher.js';
 import { DestinationCipher } from './encryption/destination-cipher.js';
@@ -9,7 +10,7 @@ import { PaymentReturns } from './payments/payment-returns.service.js';
 import { ProviderNews } from './payments/provider-news.service.js';
 import { Database } from './persistence/database.js';
 import type { Log } from './platform/logger.js';
-import { PROVIDERS } from './platform/tokens.js';
+import { PROVIDERS, RELAY_DATABASE } from './platform/tokens.js';
 import type { ProviderRegistry } from './providers/provider-registry.js';
 import { FollowUpService } from './reconciliation/follow-up.service.js';
 import { ReconciliationService } from './reconciliation/reconciliation.service.js';
@@ -23,6 +24,9 @@ import { WebhookDeliverer } from './webhooks/outgoing/webhook-deliverer.js';
 import { createWorkerEvents } from './worker/worker-events.js';
 import { createReconciliationEvents } from './worker/reconciliation-job.js';
 import { WorkerProcess } from './worker/worker-process.js';
+
+/** The relay publishes one batch at a time and plans beside it. */
+const RELAY_POOL = 3;
 
 /** What the worker process is made of. */
 export interface WorkerParts {
@@ -47,6 +51,15 @@ export class WorkerModule {
           useFactory: () => new Database({ ...config.database, applicationName: 'payments-worker' }),
         },
         {
+          provide: RELAY_DATABASE,
+          useFactory: () =>
+            new Database({
+              url: neededUrl(config.database, 'relay'),
+              poolSize: RELAY_POOL,
+              applicationName: 'payments-worker-relay',
+            }),
+        },
+        {
           provide: DestinationCipher,
           inject: [Database],
           useFactory: (database: Database) => createCipher({ keys, sqlOf: () => database, log }),
@@ -65,7 +78,7 @@ export class WorkerModule {
         },
         {
           provide: OutboxRelay,
-          inject: [Database],
+          inject: [RELAY_DATABASE],
           useFactory: (database: Database) =>
             new OutboxRelay(database, orchestration.starter, events, { hasNeighbour: true }),
         },
@@ -123,6 +136,7 @@ export class WorkerModule {
           provide: WorkerProcess,
           inject: [
             Database,
+            RELAY_DATABASE,
             SubmissionEngine,
             OutboxRelay,
             Sweep,
@@ -133,6 +147,7 @@ export class WorkerModule {
           ],
           useFactory: (
             database: Database,
+            relayDatabase: Database,
             engine: SubmissionEngine,
             relay: OutboxRelay,
             sweep: Sweep,
@@ -142,7 +157,7 @@ export class WorkerModule {
             reconciliation: ReconciliationService,
           ) =>
             new WorkerProcess({
-              config, log, database, engine, relay, sweep, reviewLookups, webhooks, clientWebhooks, reconciliation, providers, orchestration,
+              config, log, database, relayDatabase, engine, relay, sweep, reviewLookups, webhooks, clientWebhooks, reconciliation, providers, orchestration,
             }), // prettier-ignore
         },
       ],

@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { DatabaseEnvironment, databaseSettingsOf, type DatabaseSettings } from './database-settings.js';
+import { EdgeEnvironment, edgeSettingsOf, type EdgeSettings } from './edge-settings.js';
 import { refuseDevelopmentValues, type ProductionValues } from './production-refusals.js';
 import { withSecretFiles } from './secret-files.js';
-import { EdgeEnvironment, edgeSettingsOf, type EdgeSettings } from './edge-settings.js';
 import { StripeEnvironment, stripeSettingsOf } from './stripe-settings.js';
 import type { StripeSettings } from './stripe-settings.js';
 import { TemporalEnvironment, temporalSettingsOf, type TemporalSettings } from './temporal-settings.js';
@@ -24,8 +25,7 @@ const integer = z.coerce.number().int().nonnegative();
 
 const Environment = z.object({
   PAYMENTS_MODE: z.enum(['development', 'production']).default('development'),
-  PAYMENTS_DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
-  PAYMENTS_DATABASE_POOL: integer.min(2).default(12),
+  ...DatabaseEnvironment,
   PAYMENTS_KEYS_FILE: z.string().min(1),
   ...TemporalEnvironment,
   PAYMENTS_API_HOST: z.string().min(1).default('127.0.0.1'),
@@ -62,8 +62,7 @@ export interface SimulatorConfig {
 
 export interface Config {
   readonly mode: 'development' | 'production';
-  /** Largest number of connections of this process's pool. */
-  readonly database: { readonly url: string; readonly poolSize: number };
+  readonly database: DatabaseSettings;
   readonly keysFile: string;
   readonly temporal: TemporalSettings;
   readonly api: { readonly host: string; readonly port: number };
@@ -118,7 +117,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   const e = parsed.data;
   const config: Config = Object.freeze({
     mode: e.PAYMENTS_MODE,
-    database: { url: e.PAYMENTS_DATABASE_URL, poolSize: e.PAYMENTS_DATABASE_POOL },
+    database: databaseSettingsOf(e),
     keysFile: e.PAYMENTS_KEYS_FILE,
     temporal: temporalSettingsOf(e, e.PAYMENTS_MODE),
     api: { host: e.PAYMENTS_API_HOST, port: e.PAYMENTS_API_PORT },

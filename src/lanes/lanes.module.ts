@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { Database } from '../persistence/database.js';
 import type { Log } from '../platform/logger.js';
-import { LOG } from '../platform/tokens.js';
+import { LOG, RELAY_DATABASE } from '../platform/tokens.js';
 import { LanesController } from './lanes.controller.js';
 import { Lanes } from './lanes.service.js';
 
@@ -11,10 +11,12 @@ import { Lanes } from './lanes.service.js';
   providers: [
     {
       provide: Lanes,
-      inject: [Database, LOG],
+      inject: [Database, RELAY_DATABASE, LOG],
       // A pause stops money: it is a security event, and says who asked.
-      useFactory: (database: Database, log: Log) =>
-        new Lanes(database, (event, { provider, by }) => log.warn({ provider, code: by }, event)),
+      useFactory: (database: Database, relayDatabase: Database, log: Log) =>
+        new Lanes(database, relayDatabase, (event, { provider, by }) =>
+          log.warn({ provider, code: by }, event),
+        ),
     },
   ],
 })

@@ -18,14 +18,16 @@ export type LaneNews = (
 
 /** What operators see and do of lanes. */
 export class Lanes {
+  /** @param allTenants reads what waits on the lanes, whosever it is: a lane serves every tenant. */
   constructor(
     private readonly sql: Sql,
+    private readonly allTenants: Sql,
     private readonly tell: LaneNews,
   ) {}
 
   /** Every lane, by provider and account. @throws faults of storage. */
   async list(): Promise<readonly LaneView[]> {
-    return (await readLanes(this.sql, { provider: null, account: null })).map(laneView);
+    return (await readLanes(this.allTenants, { provider: null, account: null })).map(laneView);
   }
 
   /**
@@ -47,7 +49,7 @@ export class Lanes {
   }
 
   private async these(of: LanesOf): Promise<readonly LaneView[]> {
-    const rows = await readLanes(this.sql, of);
+    const rows = await readLanes(this.allTenants, of);
     if (rows.length === 0) throw new DomainError('not_found');
     return rows.map(laneView);
   }

@@ -67,6 +67,8 @@ const EFFECTS = Object.freeze({
   RESCHEDULE:
     ', execute_at = c.new_execute_at, not_after = c.new_not_after, wake_after = NULL, armed_by = NULL',
   SETTLE: ', next_action_at = NULL, provider_ref = coalesce(c.provider_ref, p.provider_ref)',
+  /** What people decide names no object at the provider: the API may not write one. */
+  PEOPLE: ', next_action_at = c.next_action_at',
   FOLLOW_UP: ', next_action_at = c.next_action_at, provider_ref = coalesce(c.provider_ref, p.provider_ref)',
   /** The object of an earlier generation is not the one that the next generation will make. */
   SEND_AGAIN: `, next_action_at = c.next_action_at,
@@ -89,9 +91,9 @@ const SINGLE_MOVES: Partial<Record<TransitionId, MoveSql>> = {
   T5: { guard: 'NOT_SENT_BEFORE_RESTORE', effect: 'NONE' },
   T6: { guard: 'DEADLINE_PAST', effect: 'NONE' },
   T14: { guard: 'ANYTIME', effect: 'FOLLOW_UP' },
-  T16: { guard: 'ANYTIME', effect: 'FOLLOW_UP' },
+  T16: { guard: 'ANYTIME', effect: 'PEOPLE' },
   T17: { guard: 'ANYTIME', effect: 'SETTLE' },
-  T18: { guard: 'RESOLVED_BY_TWO', effect: 'FOLLOW_UP' },
+  T18: { guard: 'RESOLVED_BY_TWO', effect: 'PEOPLE' },
   T19: { guard: 'RESEND_BY_TWO', effect: 'SEND_AGAIN' },
   T20: { guard: 'DECIDED_BY_EVIDENCE', effect: 'FOLLOW_UP' },
   T21: { guard: 'RETURN_RECORDED', effect: 'NONE' },

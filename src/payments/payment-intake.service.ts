@@ -9,7 +9,7 @@ import { laneName } from '../lanes/lane.store.js';
 import { idempotencyTotal, transitionsTotal } from '../metrics/metrics.js';
 import type { OutboxNudge } from '../outbox/outbox-nudge.js';
 import { LockTimeout } from '../persistence/database-errors.js';
-import { DATABASE_LIMITS, type Sql } from '../persistence/database.js';
+import { DATABASE_LIMITS, type TenantDatabase } from '../persistence/database.js';
 import { sha1, sha256 } from '../platform/sha256.js';
 import { PrepareRefused, type PaymentProvider } from '../providers/payment-provider.js';
 import { capabilityClass } from '../providers/provider-descriptor.js';
@@ -33,7 +33,7 @@ export interface CreateResult {
 }
 
 export interface IntakeOptions {
-  readonly db: Sql;
+  readonly db: TenantDatabase;
   readonly providers: ProviderRegistry;
   readonly cipher: DestinationCipher;
   readonly outbox: OutboxNudge;
@@ -118,7 +118,7 @@ export class PaymentIntake {
     const digested = cipher.digests.digest(destination);
     const place = { tenant: tenantId, paymentId: id, field: 'destination' } as const;
     const sealed = await cipher.encrypt({ ...place, plaintext: destination });
-    return insertPayment(db, {
+    return insertPayment(db.ofTenant(tenantId), {
       id,
       tenantId,
       idempotencyKey: key,
@@ -146,7 +146,7 @@ export class PaymentIntake {
   /** The payment of this key when the content is equal; without one, the refusal. */
   private async replayOr(refusal: DomainError | null, request: CreateRequest): Promise<CreateResult> {
     const { tenantId, key, command } = request;
-    const row = await reading(() => findPaymentByKey(this.options.db, tenantId, key));
+    const row = await reading(() => findPaymentByKey(this.options.db.ofTenant(tenantId), tenantId, key));
     if (!row) throw refusal ?? new Error('a key that could not be inserted has no payment');
     // Compared in the terms of the stored row: its digest key and its version of the canonical text.
     const { digest } = this.options.cipher.digests.digestWith(row.digest_key_id, command.destination);

@@ -3,7 +3,7 @@ import { instantToPostgres } from '../domain/instant.js';
 import { cancelTotal, gateLostTotal, transitionsTotal, type CancelResult } from '../metrics/metrics.js';
 import type { OutboxNudge } from '../outbox/outbox-nudge.js';
 import { OutcomeUnknown, StorageUnavailable } from '../persistence/database-errors.js';
-import type { Database } from '../persistence/database.js';
+import type { TenantDatabase } from '../persistence/database.js';
 import { move, type MoveRequest, type MoveResult } from './gate.js';
 import { standing, type Command } from './lifecycle-refusal.js';
 import { findLastCause, isRecoveryHoldOn, judgeTimes, type JudgedTimes } from './payment-lifecycle.store.js';
@@ -34,7 +34,7 @@ const MAX_TRIES = 3;
  */
 export class PaymentLifecycle {
   constructor(
-    private readonly db: Database,
+    private readonly db: TenantDatabase,
     private readonly outbox: OutboxNudge,
     private readonly limits: { readonly horizonDays: number },
   ) {}
@@ -82,14 +82,14 @@ export class PaymentLifecycle {
     target: CommandTarget & { readonly expectedVersion: number },
     times: ReschedulePaymentCommand,
   ): Promise<PaymentRow> {
-    const row = await reading(() => findPayment(this.db, target.tenantId, target.paymentId));
+    const row = await reading(() => this.find(target));
     if (!row) throw new DomainError('not_found');
     const stand = standing('reschedule', row, false);
     if (stand instanceof DomainError) throw stand;
     refuseStale(target, row);
     // The version is the one seen, so the times read here are the times that the gate replaces.
     const judged = await reading(() =>
-      judgeTimes(this.db, {
+      judgeTimes(this.db.ofTenant(target.tenantId), {
         executeAt: times.executeAt === 'now' ? null : instantToPostgres(times.executeAt),
         notAfter: times.notAfter === undefined ? null : instantToPostgres(times.notAfter),
         before: { executeAt: row.execute_at, notAfter: row.not_after },
@@ -131,13 +131,14 @@ export class PaymentLifecycle {
     rule: Pick<MoveRequest, 'rule' | 'cause' | 'announce' | 'newExecuteAt' | 'newNotAfter'>,
   ): Promise<MoveResult> {
     const request = { tenant, paymentId, actor, expectedVersion };
-    if (rule.rule !== 'T16') return move(this.db, { ...rule, ...request });
-    return this.db.transaction((tx) => escalateToReview(tx, { ...request, reason: 'operator' }));
+    const sql = this.db.ofTenant(tenant);
+    if (rule.rule !== 'T16') return move(sql, { ...rule, ...request });
+    return sql.transaction((tx) => escalateToReview(tx, { ...request, reason: 'operator' }));
   }
 
   /** The command lost: answers by the payment as it is now, or says that it is worth another try. */
   private async standingOf(command: Command, target: CommandTarget): Promise<PaymentRow | 'again'> {
-    const row = await reading(() => findPayment(this.db, target.tenantId, target.paymentId));
+    const row = await reading(() => this.find(target));
     if (!row) throw new DomainError('not_found');
     const wasRelease = command === 'release' && (await this.lastCauseWasRelease(row));
     const stand = standing(command, row, wasRelease);
@@ -150,7 +151,7 @@ export class PaymentLifecycle {
 
   private async lastCauseWasRelease(row: PaymentRow): Promise<boolean> {
     if (row.state !== 'scheduled') return false;
-    const last = await reading(() => findLastCause(this.db, row.tenant_id, row.id));
+    const last = await reading(() => findLastCause(this.db.ofTenant(row.tenant_id), row.tenant_id, row.id));
     return last?.version === row.version && last.cause === 'release';
   }
 
@@ -160,14 +161,14 @@ export class PaymentLifecycle {
     if (command === 'reschedule') throw new DomainError('execute_at_in_past');
     if (command === 'hold' || command === 'escalate') return;
     if (command === 'release') await this.expire(target);
-    if (await reading(() => isRecoveryHoldOn(this.db))) {
+    if (await reading(() => isRecoveryHoldOn(this.db.ofTenant(target.tenantId)))) {
       throw new DomainError('recovery_hold', { state: row.state, version: row.version });
     }
   }
 
   /** T6 when the deadline has passed; otherwise nothing. */
   private async expire(target: CommandTarget): Promise<void> {
-    const result = await move(this.db, {
+    const result = await move(this.db.ofTenant(target.tenantId), {
       rule: 'T6',
       from: ['held'],
       tenant: target.tenantId,
@@ -181,10 +182,14 @@ export class PaymentLifecycle {
     throw new DomainError('payment_final', { state: result.to, version: result.version });
   }
 
+  private find({ tenantId, paymentId }: CommandTarget): Promise<PaymentRow | null> {
+    return findPayment(this.db.ofTenant(tenantId), tenantId, paymentId);
+  }
+
   /** The move is committed: a read that fails now must not be told as "nothing happened". */
   private async readAfterMove(target: CommandTarget): Promise<PaymentRow> {
     try {
-      const row = await findPayment(this.db, target.tenantId, target.paymentId);
+      const row = await this.find(target);
       if (row) return row;
     } catch (error) {
       throw new OutcomeUnknown('the payment was moved and could not be read again', { cause: error });

@@ -1,6 +1,6 @@
 import { DomainError } from '../domain/domain-error.js';
 import { instantFromPostgres } from '../domain/instant.js';
-import type { Sql } from '../persistence/database.js';
+import type { TenantDatabase } from '../persistence/database.js';
 import type { ListCursors } from './list-cursor.js';
 import { findHistory, HISTORY_LIMIT, type HistoryRow } from './payment-history.store.js';
 import { reading } from './payment-lifecycle.service.js';
@@ -14,13 +14,13 @@ import type { ListPaymentsQuery } from './schemas/list-payments.schema.js';
  */
 export class PaymentQueries {
   constructor(
-    private readonly db: Sql,
+    private readonly db: TenantDatabase,
     private readonly cursors: ListCursors,
   ) {}
 
   /** @throws DomainError `not_found`, also for a payment of another tenant. */
   async get(tenantId: string, paymentId: string): Promise<PaymentRow> {
-    const row = await reading(() => findPayment(this.db, tenantId, paymentId));
+    const row = await reading(() => findPayment(this.db.ofTenant(tenantId), tenantId, paymentId));
     if (!row) throw new DomainError('not_found');
     return row;
   }
@@ -33,7 +33,7 @@ export class PaymentQueries {
     tenantId: string,
     paymentId: string,
   ): Promise<{ readonly entries: readonly HistoryRow[]; readonly hasMore: boolean }> {
-    const rows = await reading(() => findHistory(this.db, tenantId, paymentId));
+    const rows = await reading(() => findHistory(this.db.ofTenant(tenantId), tenantId, paymentId));
     if (rows.length === 0) throw new DomainError('not_found');
     return { entries: rows.slice(0, HISTORY_LIMIT), hasMore: rows.length > HISTORY_LIMIT };
   }
@@ -50,7 +50,9 @@ export class PaymentQueries {
     const after = query.cursor === null ? null : this.cursors.read(query.cursor, tenantId, filter);
     if (query.cursor !== null && after === null) throw new DomainError('cursor_invalid');
     // One row more than asked tells whether there is a next page.
-    const found = await reading(() => listPayments(this.db, { tenantId, filter, after, limit: limit + 1 }));
+    const found = await reading(() =>
+      listPayments(this.db.ofTenant(tenantId), { tenantId, filter, after, limit: limit + 1 }),
+    );
     const rows = found.slice(0, limit);
     const last = rows.at(-1);
     if (found.length <= limit || !last) return { rows, nextCursor: null };

@@ -10,7 +10,6 @@ import type { ProviderRegistry } from '../providers/provider-registry.js';
 import { ListCursors } from './list-cursor.js';
 import { PaymentIntake } from './payment-intake.service.js';
 import { PaymentLifecycle } from './payment-lifecycle.service.js';
-import { PaymentReturns } from './payment-returns.service.js';
 import { PaymentQueries } from './payment-query.service.js';
 import { PaymentViews } from './payment-view.js';
 import { PaymentsController } from './payments.controller.js';
@@ -43,11 +42,6 @@ import { PaymentsController } from './payments.controller.js';
         new PaymentLifecycle(db, outbox, { horizonDays }),
     },
     {
-      provide: PaymentReturns,
-      inject: [Database, OUTBOX_NUDGE],
-      useFactory: (db: Database, outbox: OutboxNudge) => new PaymentReturns(db, outbox),
-    },
-    {
       provide: PaymentQueries,
       inject: [Database, KEYS],
       useFactory: (db: Database, keys: KeysFile) => new PaymentQueries(db, new ListCursors(keys.cursor)),
@@ -59,6 +53,6 @@ import { PaymentsController } from './payments.controller.js';
     },
   ],
   // What the features on payments build on.
-  exports: [DestinationCipher, PaymentReturns, PaymentQueries, PaymentViews],
+  exports: [DestinationCipher, PaymentQueries, PaymentViews],
 })
 export class PaymentsModule {}

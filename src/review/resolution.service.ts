@@ -3,7 +3,7 @@ import { isFinal, type PaymentState } from '../domain/payment-state.js';
 import { transitionsTotal } from '../metrics/metrics.js';
 import type { OutboxNudge } from '../outbox/outbox-nudge.js';
 import { resolveReview } from '../payments/review-moves.js';
-import type { Database, Sql } from '../persistence/database.js';
+import type { Sql, TenantDatabase } from '../persistence/database.js';
 import { newUuid } from '../platform/ids.js';
 import { NewGenerations } from './new-generation.js';
 import { judgeProposal, type Proposal, type ResolutionOutcome } from './resolution.js';
@@ -55,7 +55,7 @@ type Approval =
 /** Two people decide about a payment in review: one proposes, another approves (T18, T19). */
 export class Resolutions {
   constructor(
-    private readonly db: Database,
+    private readonly db: TenantDatabase,
     private readonly outbox: OutboxNudge,
     private readonly generations: NewGenerations,
   ) {}
@@ -70,7 +70,7 @@ export class Resolutions {
     who: Decider,
     of: { readonly paymentId: string; readonly version: number; readonly proposal: Proposal },
   ): Promise<ResolutionRow> {
-    return this.db.transaction(async (tx) => {
+    return this.db.ofTenant(who.tenantId).transaction(async (tx) => {
       const payment = await lockInReview(tx, who.tenantId, of.paymentId);
       if (payment.version !== of.version) throw mismatch(payment);
       await this.judge(tx, payment, of.proposal);
@@ -109,7 +109,7 @@ export class Resolutions {
     },
   ): Promise<void> {
     if (!who.hasSecondFactor) throw new DomainError('second_factor_required');
-    const approval = await this.db.transaction((tx) => this.decide(tx, who, of));
+    const approval = await this.db.ofTenant(who.tenantId).transaction((tx) => this.decide(tx, who, of));
     if (approval.kind === 'refused') throw approval.error;
     if (approval.kind === 'repeated') return;
     this.outbox.nudge();

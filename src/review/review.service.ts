@@ -1,6 +1,6 @@
 import { DomainError } from '../domain/domain-error.js';
 import { reading } from '../payments/payment-lifecycle.service.js';
-import type { Sql } from '../persistence/database.js';
+import type { TenantDatabase } from '../persistence/database.js';
 import {
   closeCase,
   findCase,
@@ -21,7 +21,7 @@ export interface ReviewDetail {
 
 /** What people look into: payments in review, and contradictions about final ones. */
 export class Reviews {
-  constructor(private readonly db: Sql) {}
+  constructor(private readonly db: TenantDatabase) {}
 
   /**
    * Open cases of the tenant, oldest first.
@@ -34,7 +34,7 @@ export class Reviews {
   ): Promise<{ readonly rows: readonly ReviewCaseRow[]; readonly nextCursor: string | null }> {
     const { after, limit } = page;
     const found = await reading(() =>
-      listOpenCases(this.db, { tenantId, after: after ?? '0', limit: limit + 1 }),
+      listOpenCases(this.db.ofTenant(tenantId), { tenantId, after: after ?? '0', limit: limit + 1 }),
     );
     const rows = found.slice(0, limit);
     return { rows, nextCursor: found.length > limit ? (rows.at(-1)?.case_id ?? null) : null };
@@ -42,11 +42,11 @@ export class Reviews {
 
   /** The open case of a payment, else its newest. @throws DomainError `not_found`: it never had one. */
   async get(tenantId: string, paymentId: string): Promise<ReviewDetail> {
-    const row = await reading(() => findCase(this.db, tenantId, paymentId));
+    const row = await reading(() => findCase(this.db.ofTenant(tenantId), tenantId, paymentId));
     if (!row) throw new DomainError('not_found');
     const [evidence, resolutions] = await Promise.all([
-      reading(() => listEvidence(this.db, paymentId)),
-      reading(() => listResolutions(this.db, paymentId)),
+      reading(() => listEvidence(this.db.ofTenant(tenantId), paymentId)),
+      reading(() => listResolutions(this.db.ofTenant(tenantId), paymentId)),
     ]);
     return { row, evidence, resolutions };
   }
@@ -56,7 +56,7 @@ export class Reviews {
    * @throws DomainError `not_found`, `not_applicable` when it is closed.
    */
   async own(tenantId: string, paymentId: string, actor: string): Promise<ReviewDetail> {
-    const done = await ownCase(this.db, tenantId, paymentId, actor);
+    const done = await ownCase(this.db.ofTenant(tenantId), tenantId, paymentId, actor);
     const detail = await this.get(tenantId, paymentId);
     if (!done) throw notApplicable(detail.row);
     return detail;
@@ -71,7 +71,7 @@ export class Reviews {
     tenantId: string,
     of: { readonly paymentId: string; readonly actor: string; readonly reason: string },
   ): Promise<ReviewDetail> {
-    const done = await closeCase(this.db, { tenantId, ...of });
+    const done = await closeCase(this.db.ofTenant(tenantId), { tenantId, ...of });
     const detail = await this.get(tenantId, of.paymentId);
     if (!done) throw notApplicable(detail.row);
     return detail;

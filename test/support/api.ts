@@ -11,6 +11,7 @@ import { createLogger } from '../../src/platform/logger.js';
 import { registryOf, type ProviderRegistry } from '../../src/providers/provider-registry.js';
 import { SimulatedProvider } from '../../src/providers/simulated/simulated.adapter.js';
 import { seedTenant, unique, type TenantSeed } from './builders.js';
+import { homeOf, isWorkers, type TestDatabase } from './database.js';
 import { createTestIssuer, type TokenSeed } from './people.js';
 
 /** Every scope that a key can hold. */
@@ -68,7 +69,13 @@ export interface TestApi {
 }
 
 export interface TestApiOptions {
+  /**
+   * The database under test; its worker's pool stands for it, and the API gets pools of its own roles.
+   * Any other pool is the API's own.
+   */
   readonly database: Database;
+  /** Where tenants and keys are made, for a `database` that no test database made. */
+  readonly home?: TestDatabase;
   readonly env?: Readonly<Record<string, string>>;
   readonly keys?: KeysFile;
   readonly providers?: ProviderRegistry;
@@ -135,9 +142,13 @@ export async function startTestApi(options: TestApiOptions): Promise<TestApi> {
     registryOf([new SimulatedProvider({ baseUrl: 'http://127.0.0.1:9', apiKey: 'sk_test' })]);
   let nudges = 0;
   const outbox = { nudge: () => void nudges++ };
-  const app = await createApiApp({ config, keys, log, database: options.database, providers, outbox });
+  const home = options.home ?? homeOf(options.database);
+  const database = home && isWorkers(options.database) ? home.as('payments_api', 'api') : options.database;
+  const relayDatabase = home?.as('payments_relay', 'api-relay', 3) ?? options.database;
+  const app = await createApiApp({ config, keys, log, database, relayDatabase, providers, outbox });
   await app.listen(0, '127.0.0.1');
   const url = await app.getUrl();
+  let admin: Database | null = null;
   const dispatcher = new Agent({ connections: 64 });
   const as = (key: string | null, tenant = 'none'): Client => clientOf({ url, key, tenant, dispatcher });
   return {
@@ -149,15 +160,17 @@ export async function startTestApi(options: TestApiOptions): Promise<TestApi> {
     nudges: () => nudges,
     as,
     client: async ({ tenant, scopes = ALL_SCOPES } = {}) => {
-      const id = typeof tenant === 'string' ? tenant : await seedTenant(options.database, tenant);
-      const made = await createApiKey(options.database, keys, {
+      if (!home) throw new Error('The API of this test has no database to make a tenant in.');
+      const id = typeof tenant === 'string' ? tenant : await seedTenant(home.database, tenant);
+      admin ??= home.as('payments_admin', 'admin', 2);
+      const made = await createApiKey(admin, keys, {
         tenantId: id,
         name: unique('key'),
         scopes,
         mode: 'test',
       });
       await ensureLanes(
-        options.database,
+        home.database,
         providers.names().flatMap((name) => providers.get(name) ?? []),
       );
       return as(made.text, id);

@@ -7,6 +7,7 @@ import { insertPayment, type PaymentRow } from '../../src/payments/payment.store
 import type { Sql } from '../../src/persistence/database.js';
 import { sha256 } from '../../src/platform/sha256.js';
 import { directCipher, newKeySet } from './ciphers.js';
+import { homeOf } from './database.js';
 
 /** A word that no other test uses. */
 export function unique(prefix: string): string {
@@ -19,14 +20,22 @@ export interface TenantSeed {
   readonly uniqueReferences?: boolean;
 }
 
+/**
+ * Runs what a test plants: on a test database as superuser, since no role of the product may plant
+ * everything.
+ */
+export async function plant(sql: Sql, text: string, values: readonly unknown[]): Promise<void> {
+  const home = homeOf(sql);
+  if (home) await home.query(text, values);
+  else await sql.query({ name: `plant-${text}`.slice(0, 60), text }, values);
+}
+
 /** Inserts a tenant and returns its id. */
 export async function seedTenant(sql: Sql, seed: TenantSeed = {}): Promise<string> {
   const id = seed.id ?? unique('tenant');
-  await sql.query(
-    {
-      name: 'seed-tenant',
-      text: `INSERT INTO tenant (id, pseudonym, lateness_limit_seconds, unique_references) VALUES ($1, $2, $3, $4)`,
-    },
+  await plant(
+    sql,
+    `INSERT INTO tenant (id, pseudonym, lateness_limit_seconds, unique_references) VALUES ($1, $2, $3, $4)`,
     [id, `p-${id}`, seed.latenessLimitSeconds ?? 86_400, seed.uniqueReferences ?? false],
   );
   return id;

@@ -19,11 +19,11 @@ const types = {
 export interface TestDatabase {
   /** Connection URL of this database; superuser. */
   readonly url: string;
-  /** The product's own way to it, with a pool of its own. */
+  /** The product's own way to it, with a pool of its own, as the worker: it serves every tenant. */
   readonly database: Database;
   /** Any SQL as superuser, beside the product's pool. Errors are those of the driver. */
   query<R = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<R[]>;
-  /** Another pool of the product on the same database, as `database`; closed by `drop`. */
+  /** Another pool of the worker on the same database; closed by `drop`. */
   connect(applicationName: string, poolSize?: number): Database;
   /** A pool of the product under a role; closed by `drop`. */
   as(role: DatabaseRole, applicationName?: string, poolSize?: number): Database;
@@ -34,6 +34,20 @@ export interface TestDatabase {
    * @throws Error naming connections that are checked out or that nobody closed: a leak.
    */
   drop(): Promise<void>;
+}
+
+const homes = new WeakMap<object, TestDatabase>();
+
+/** The test database that made this pool; undefined for others. */
+export function homeOf(sql: object): TestDatabase | undefined {
+  return homes.get(sql);
+}
+
+const workers = new WeakSet<object>();
+
+/** True for `database` and what `connect` made: they work as `payments_worker`. */
+export function isWorkers(sql: object): boolean {
+  return workers.has(sql);
 }
 
 async function asAdmin<T>(work: (admin: pg.Client) => Promise<T>): Promise<T> {
@@ -80,19 +94,23 @@ export async function createTestDatabase(start: DatabaseStart = 'template'): Pro
   const admin = new pg.Pool({ connectionString: url, max: 4, application_name: 'test-query', types });
   admin.on('error', () => undefined);
   const pools: { name: string; database: Database }[] = [];
+  let own: Database | null = null;
   const as = (role: DatabaseRole, applicationName: string = role, poolSize = 10): Database => {
     const database = new Database({ url: urlAs(url, role), poolSize, applicationName });
     pools.push({ name: applicationName, database });
+    homes.set(database, home);
     return database;
   };
   const connect = (applicationName: string, poolSize?: number): Database => {
-    const database = new Database({ url, poolSize: poolSize ?? 10, applicationName });
-    pools.push({ name: applicationName, database });
+    const database = as('payments_worker', applicationName, poolSize);
+    workers.add(database);
     return database;
   };
-  return {
+  const home: TestDatabase = {
     url,
-    database: connect('test'),
+    get database() {
+      return (own ??= connect('test'));
+    },
     connect,
     as,
     urlOf: (role) => urlAs(url, role),
@@ -116,4 +134,5 @@ export async function createTestDatabase(start: DatabaseStart = 'template'): Pro
       if (leaked.length > 0) throw new Error(`connections were not closed: ${leaked.join('; ')}`);
     },
   };
+  return home;
 }
