@@ -15,6 +15,7 @@ const ALWAYS: readonly ProblemCode[] = [
   'uri_too_long',
   'expectation_failed',
   'header_too_large',
+  'rate_limited',
   'internal',
   'storage_unavailable',
   'issuer_unavailable',

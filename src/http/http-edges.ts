@@ -4,6 +4,7 @@ import { DomainError } from '../domain/domain-error.js';
 import { AllowedMethods } from './allowed-methods.js';
 import { installBodyParser, MAX_BODY_BYTES } from './body-parser.js';
 import { answerClientError, answerExpectation } from './client-error.js';
+import { keepRoomForConnections } from './connection-room.js';
 import { ProblemFilter } from './problem.filter.js';
 import { headersOfEveryAnswer, newRequestId } from './request-id.js';
 import { SchemaPipe } from './schema.pipe.js';
@@ -20,6 +21,8 @@ export const HTTP_LIMITS = Object.freeze({
   handlerMs: 10_000,
   /** Above the 60 s that proxies keep an idle connection, so that the proxy closes first. */
   keepAliveMs: 75_000,
+  /** A connection on which nothing moves, though an answer waits to be read: above the handler's limit. */
+  stalledMs: 20_000,
   connections: 2_000,
   headerBytes: 16 * 1024,
   /** Longest request target: far above our longest query, far below the header limit. */
@@ -42,6 +45,7 @@ export function httpServerOptions(
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: HTTP_LIMITS.requestMs,
     handlerTimeout: HTTP_LIMITS.handlerMs,
+    connectionTimeout: HTTP_LIMITS.stalledMs,
     keepAliveTimeout: HTTP_LIMITS.keepAliveMs,
     // Our own hook refuses while closing, in our own form.
     return503OnClosing: false,
@@ -89,6 +93,7 @@ export function installHttpEdges(app: NestFastifyApplication): void {
     done();
   });
   fastify.server.maxConnections = HTTP_LIMITS.connections;
+  keepRoomForConnections(fastify.server, HTTP_LIMITS.connections);
   fastify.server.on('checkExpectation', answerExpectation);
   installBodyParser(fastify);
   app.useGlobalFilters(new ProblemFilter(allowedMethods));
