@@ -7,6 +7,8 @@ export const CreateLoad = z.object({
   url: z.url(),
   apiKey: z.string(),
   connections: z.number().int().min(1),
+  /** Creates offered a second whatever the answers (an open loop); null: each connection sends when its answer came. */
+  perSecond: z.number().positive().nullable(),
   seconds: z.number().positive(),
   /** Payments are due evenly over an hour from here, epoch ms. */
   dueFrom: z.number(),
@@ -18,6 +20,10 @@ export type CreateLoad = z.infer<typeof CreateLoad>;
 export const CreateLoadResult = z.object({
   seconds: z.number(),
   accepted: z.number(),
+  /** Creates that found every connection busy and were not sent (open loop). */
+  unsent: z.number(),
+  /** Refusals that may be repeated (429, 503) and did not say when. */
+  withoutRetryAfter: z.number(),
   /** Answers other than 201 by "status code", and "no answer". */
   refused: z.record(z.string(), z.number()),
   p50: z.number().nullable(),
@@ -39,7 +45,7 @@ export interface CreateLoadWatch {
 
 /**
  * Sends creates from a process of its own, so that the bench's own work does not slow the clock that
- * measures. Closed loop: each connection sends when the answer before has come.
+ * measures.
  * @throws Error with what it printed when it fails.
  */
 export async function sendCreates(load: CreateLoad, watch: CreateLoadWatch): Promise<CreateLoadResult> {

@@ -52,6 +52,7 @@ async function measureCreates(world: World, seconds: number): Promise<Measured> 
       url: world.stack.api_url,
       apiKey: world.stack.api_keys.client,
       connections: CONNECTIONS,
+      perSecond: null,
       seconds,
       dueFrom: Date.now() + DUE_IN_MS,
       keyPrefix: 'load',

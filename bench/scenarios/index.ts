@@ -3,6 +3,7 @@ import { burst } from './burst.scenario.js';
 import { creates } from './creates.scenario.js';
 import { lane } from './lane.scenario.js';
 import { memory } from './memory.scenario.js';
+import { overload } from './overload.scenario.js';
 import { providerAway } from './provider-away.scenario.js';
 import type { ScenarioName } from './scenario-names.js';
 import { settlement } from './settlement.scenario.js';
@@ -15,6 +16,7 @@ const SCENARIOS: Readonly<Record<ScenarioName, Scenario>> = {
   burst,
   'worker-killed': workerKilled,
   creates,
+  overload,
   memory,
   lane,
   'provider-away': providerAway,

@@ -4,6 +4,7 @@ export const SCENARIO_NAMES = [
   'burst',
   'worker-killed',
   'creates',
+  'overload',
   'memory',
   'lane',
   'provider-away',
