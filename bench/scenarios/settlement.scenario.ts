@@ -126,7 +126,7 @@ async function reconcile(world: World, path: string): Promise<Imported> {
     [program, 'reconcile', '--file', path, '--provider', PROVIDER, '--json'],
     {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, PAYMENTS_DATABASE_URL: world.stack.postgres_url },
+      env: { ...process.env, ...world.stack.environment },
       signal: world.signal,
     },
   );

@@ -15,8 +15,8 @@ import { openStackFolder, type StackFolder } from './stack-folder.js';
 import { runPlan, stepMaker, type PlanItem, type Report } from './stack-plan.js';
 import {
   apiSpec,
-  paymentsEnvironment,
-  sharedSettings,
+  operationsEnvironment,
+  operationsSettings,
   simulatorSpec,
   workerSpec,
   type ServiceContext,
@@ -157,11 +157,11 @@ export class LocalStack {
       ports: this.#ports,
       counts: this.options.counts,
       temporal: this.#temporal,
-      postgresUrl: this.#server.ownerUrl,
+      postgresUrl: this.#server.superuserUrl,
       simulatorControlToken: this.#controlToken,
       apiKeys: this.#apiKeys,
       issuerKeyFile: this.#folder.issuerKeyFile,
-      environment: sharedSettings(this.#context()),
+      environment: operationsSettings(this.#context()),
       pids: this.#processes.pids(),
     });
   }
@@ -228,7 +228,7 @@ export class LocalStack {
       folder: this.#folder,
       ports: this.#ports,
       env: this.options.env,
-      postgresUrl: this.#postgres?.ownerUrl ?? '',
+      databaseUrl: this.#postgres === null ? null : (role) => this.#server.urlOf(role),
       temporal: this.#temporal,
       simulatorControlToken: this.#controlToken,
       sendsWebhooks: this.options.sendsWebhooks,
@@ -281,7 +281,7 @@ export class LocalStack {
   }
 
   #opsOptions(): { root: string; env: NodeJS.ProcessEnv; signal: AbortSignal } {
-    const env = paymentsEnvironment(this.#context());
+    const env = operationsEnvironment(this.#context());
     return { root: this.options.root, env, signal: this.#ending.signal };
   }
 

@@ -36,7 +36,7 @@ const StackFile = z.object({
   simulator_url: z.string(),
   simulator_control_url: z.string(),
   simulator_control_token: z.string(),
-  /** The owner of the schema: local stacks only. */
+  /** A superuser, for looks by hand, tests and measurements: local stacks only. */
   postgres_url: z.string(),
   api_keys: ApiKeys,
   /** Who can log in by `payments token --as <name>`, and the private key that signs. */
@@ -44,7 +44,7 @@ const StackFile = z.object({
     .record(z.string(), z.object({ subject: z.string(), tenant: z.string(), roles: z.array(z.string()) }))
     .default({}),
   issuer_key_file: z.string().default(''),
-  /** The settings that API, worker and operations program of this stack share (.env.example). */
+  /** The settings of the operations program on this stack (.env.example). */
   environment: z.record(z.string(), z.string()),
   /** Process ids by name: postgres, temporal, simulator, api, worker, api-2, …; only living ones. */
   pids: z.record(z.string(), z.number().int()),

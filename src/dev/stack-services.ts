@@ -4,6 +4,7 @@ import { issuerSettings } from './local-issuer.js';
 import { webhookEndpoints } from './local-webhooks.js';
 import { until } from './pacing.js';
 import type { StackPorts } from './ports.js';
+import type { StackRole } from './postgres/postgres-server.js';
 import { StackError } from './stack-error.js';
 import type { StackFolder } from './stack-folder.js';
 import type { ProcessSpec } from './process/supervised-process.js';
@@ -26,15 +27,15 @@ export interface ServiceContext {
   readonly ports: StackPorts;
   /** The environment to start from; ours goes on top of it. */
   readonly env: NodeJS.ProcessEnv;
-  /** Empty before the database server is set up: the simulator needs none. */
-  readonly postgresUrl: string;
+  /** Connection strings of the roles; null before the database server is set up: the simulator needs none. */
+  readonly databaseUrl: ((role: StackRole) => string) | null;
   readonly temporal: TemporalTarget;
   readonly simulatorControlToken: string;
   readonly sendsWebhooks: boolean;
 }
 
 /** What the runner of this program left in the environment and no child should see. */
-const NOT_INHERITED = /^(npm_|VITEST|NODE_ENV$|NODE_V8_COVERAGE$)/;
+const NOT_INHERITED = /^(npm_|VITEST|NODE_ENV$|NODE_V8_COVERAGE$|PAYMENTS_([A-Z]+_)?DATABASE_URL)/;
 
 /** The environment without the runner's own variables, and with loopback kept away from any proxy. */
 export function inheritedEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
@@ -44,10 +45,9 @@ export function inheritedEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv 
 }
 
 /** The settings that API, worker and operations program share (names: src/config/config.ts). */
-export function sharedSettings(context: ServiceContext): Record<string, string> {
+function sharedSettings(context: ServiceContext): Record<string, string> {
   return {
     PAYMENTS_MODE: 'development',
-    PAYMENTS_DATABASE_URL: context.postgresUrl,
     PAYMENTS_KEYS_FILE: context.folder.keysFile,
     ...issuerSettings(context.folder),
     PAYMENTS_TEMPORAL_ADDRESS: context.temporal.address,
@@ -66,9 +66,36 @@ export function sharedSettings(context: ServiceContext): Record<string, string> 
   };
 }
 
-/** The environment of those programs. */
-export function paymentsEnvironment(context: ServiceContext): NodeJS.ProcessEnv {
-  return { ...inheritedEnvironment(context.env), ...sharedSettings(context) };
+/** Whose log-in each variable holds. The first is that of whoever works on payments. */
+const LOG_INS = {
+  api: { PAYMENTS_DATABASE_URL: 'payments_api', PAYMENTS_RELAY_DATABASE_URL: 'payments_relay' },
+  worker: {
+    PAYMENTS_DATABASE_URL: 'payments_worker',
+    PAYMENTS_RELAY_DATABASE_URL: 'payments_relay',
+    PAYMENTS_READ_DATABASE_URL: 'payments_read',
+  },
+  operations: {
+    PAYMENTS_DATABASE_URL: 'payments_worker',
+    PAYMENTS_READ_DATABASE_URL: 'payments_read',
+    PAYMENTS_ADMIN_DATABASE_URL: 'payments_admin',
+    PAYMENTS_AUDITOR_DATABASE_URL: 'payments_auditor',
+    PAYMENTS_OWNER_DATABASE_URL: 'payments_owner',
+  },
+} as const satisfies Readonly<Record<string, Readonly<Record<string, StackRole>>>>;
+
+function logIns({ databaseUrl }: ServiceContext, of: keyof typeof LOG_INS): Record<string, string> {
+  if (databaseUrl === null) return {};
+  return Object.fromEntries(Object.entries(LOG_INS[of]).map(([name, role]) => [name, databaseUrl(role)]));
+}
+
+/** The settings of the command line: those of the processes, and every log-in that a command has use for. */
+export function operationsSettings(context: ServiceContext): Record<string, string> {
+  return { ...sharedSettings(context), ...logIns(context, 'operations') };
+}
+
+/** The environment of the operations program. */
+export function operationsEnvironment(context: ServiceContext): NodeJS.ProcessEnv {
+  return { ...inheritedEnvironment(context.env), ...operationsSettings(context) };
 }
 
 function program(context: ServiceContext, name: string): string {
@@ -113,6 +140,7 @@ export function numbered(name: string, index: number): string {
 interface PaymentsProcess {
   readonly name: string;
   readonly program: string;
+  readonly logIns: keyof typeof LOG_INS;
   readonly env: NodeJS.ProcessEnv;
   readonly health: number;
   readonly stopWithinMs: number;
@@ -124,7 +152,13 @@ function paymentsSpec(context: ServiceContext, own: PaymentsProcess): ProcessSpe
     name: own.name,
     command: process.execPath,
     args: [program(context, own.program)],
-    env: { ...paymentsEnvironment(context), PAYMENTS_HEALTH_PORT: String(own.health), ...own.env },
+    env: {
+      ...inheritedEnvironment(context.env),
+      ...sharedSettings(context),
+      ...logIns(context, own.logIns),
+      PAYMENTS_HEALTH_PORT: String(own.health),
+      ...own.env,
+    },
     cwd: context.root,
     ready: (_output, signal) => until(() => answersOk(`http://127.0.0.1:${own.health}/readyz`), signal),
     readyWithinMs: 60_000,
@@ -140,6 +174,7 @@ export function apiSpec(context: ServiceContext, index: number): ProcessSpec {
   return paymentsSpec(context, {
     name: numbered('api', index),
     program: 'main-api',
+    logIns: 'api',
     env: {
       PAYMENTS_API_PORT: String(own.port),
       PAYMENTS_WEBHOOK_SECRETS_FILE: context.folder.webhookSecretsFile,
@@ -156,6 +191,7 @@ export function workerSpec(context: ServiceContext, index: number): ProcessSpec 
   return paymentsSpec(context, {
     name: numbered('worker', index),
     program: 'main-worker',
+    logIns: 'worker',
     env: {},
     health: own.health,
     stopWithinMs: 45_000,

@@ -1,3 +1,4 @@
+import { withSecretFiles } from '../config/secret-files.js';
 import { readLocalStack } from './local-stack.js';
 import { CommandFailure, type Terminal } from './terminal.js';
 
@@ -12,16 +13,26 @@ export function serviceEnvironment(terminal: Terminal): NodeJS.ProcessEnv {
   return stack === null ? terminal.env : { ...terminal.env, ...stack.environment };
 }
 
+/** Whose log-in a command needs: the worker's, the owner's, and so on. Each has a variable of its own. */
+export type DatabaseVariable =
+  | 'PAYMENTS_DATABASE_URL'
+  | 'PAYMENTS_OWNER_DATABASE_URL'
+  | 'PAYMENTS_READ_DATABASE_URL'
+  | 'PAYMENTS_ADMIN_DATABASE_URL';
+
 /**
  * The database of commands that need nothing else.
- * @throws CommandFailure when PAYMENTS_DATABASE_URL is missing or no Postgres URL.
+ * @throws CommandFailure when the variable is missing or no Postgres URL. Never tells a value.
  */
-export function databaseUrl(terminal: Terminal): string {
-  const url = serviceEnvironment(terminal)['PAYMENTS_DATABASE_URL'];
+export function databaseUrl(
+  terminal: Terminal,
+  variable: DatabaseVariable = 'PAYMENTS_DATABASE_URL',
+): string {
+  const url = withSecretFiles(serviceEnvironment(terminal))[variable];
   if (url !== undefined && /^postgres(ql)?:\/\//.test(url) && URL.canParse(url)) return url;
   throw new CommandFailure(
     2,
-    'PAYMENTS_DATABASE_URL is missing or no URL of the form postgres://user@host:port/database.',
+    `${variable} is missing or no URL of the form postgres://user@host:port/database.`,
   );
 }
 

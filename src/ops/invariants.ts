@@ -42,7 +42,7 @@ function positive(text: string): number {
 async function check(terminal: Terminal, options: Options): Promise<readonly InvariantResult[]> {
   const limitMs = options.limitSeconds * 1_000;
   const database = new Database({
-    url: databaseUrl(terminal),
+    url: databaseUrl(terminal, 'PAYMENTS_READ_DATABASE_URL'),
     poolSize: 1,
     applicationName: 'payments-ops',
     queryMs: limitMs + DRIVER_MARGIN_MS,

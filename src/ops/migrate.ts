@@ -4,7 +4,7 @@ import { act, addCommand, type CommonOptions, type Session } from './command.js'
 import { databaseUrl, isUnreachable } from './environment.js';
 import { CommandFailure } from './terminal.js';
 
-/** `payments migrate`: brings the schema to this release; needs only PAYMENTS_DATABASE_URL. */
+/** `payments migrate`: brings the schema to this release; needs only PAYMENTS_OWNER_DATABASE_URL. */
 export function addMigrate(program: Command, session: Session): void {
   const command = addCommand(program, {
     name: 'migrate',
@@ -12,7 +12,11 @@ export function addMigrate(program: Command, session: Session): void {
     example: 'migrate',
   });
   act(command, session, async (options: CommonOptions) => {
-    const ran = await migrateWithProgress(databaseUrl(session.terminal), session, options);
+    const ran = await migrateWithProgress(
+      databaseUrl(session.terminal, 'PAYMENTS_OWNER_DATABASE_URL'),
+      session,
+      options,
+    );
     if (options.json) session.terminal.out(JSON.stringify({ ran }));
     else session.terminal.out(ran.length === 0 ? 'The schema is up to date.' : `Ran ${ran.join(', ')}.`);
     return 0;

@@ -3,6 +3,7 @@ import type { KeyRole } from '../auth/scopes.js';
 import { readConfig, readKeysFile, type KeysFile } from '../config/config.js';
 import { Database, type Statement } from '../persistence/database.js';
 import { act, addCommand, type CommonOptions, type Session } from './command.js';
+import { databaseUrl } from './environment.js';
 import { rowsTable } from './table.js';
 import { CommandFailure, type Terminal } from './terminal.js';
 
@@ -66,7 +67,8 @@ async function seed(terminal: Terminal): Promise<Record<string, string>> {
       'seed-local needs a key file that is marked as development; this one is not.',
     );
   }
-  const database = new Database({ ...config.database, poolSize: 2, applicationName: 'payments-ops' });
+  const url = databaseUrl(terminal, 'PAYMENTS_ADMIN_DATABASE_URL');
+  const database = new Database({ url, poolSize: 2, applicationName: 'payments-ops' });
   try {
     return await makeTenantsAndKeys(database, keysFile);
   } finally {

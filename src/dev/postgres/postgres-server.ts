@@ -18,7 +18,19 @@ const SUPERUSER = 'postgres';
 const INITIALISE_WITHIN_MS = 120_000;
 const RECOVER_WITHIN_MS = 15_000;
 
-const Credentials = z.object({ superuser_password: z.string(), owner_password: z.string() });
+/** The log-ins of the product. Which role may do what is the schema's business. */
+const ROLES = [
+  OWNER, 'payments_api', 'payments_worker', 'payments_relay', 'payments_read', 'payments_auditor', 'payments_admin',
+  'payments_backup',
+] as const; // prettier-ignore
+export type StackRole = (typeof ROLES)[number];
+
+const Credentials = z.object({
+  superuser_password: z.string(),
+  owner_password: z.string(),
+  /** By role; a folder of a release with the owner alone gets the others at its next start. */
+  role_passwords: z.record(z.string(), z.string()).default({}),
+});
 type Credentials = z.infer<typeof Credentials>;
 
 export interface PostgresOptions {
@@ -38,9 +50,14 @@ export class PostgresServer {
 
   constructor(private readonly options: PostgresOptions) {}
 
-  /** Connection string of the role that owns the schema. Valid once `initialise` has run. */
-  get ownerUrl(): string {
-    return this.#url(OWNER, this.#known().owner_password, DATABASE);
+  /** Connection string of the superuser: for looks by hand, tests and measurements. No process gets it. */
+  get superuserUrl(): string {
+    return this.#url(SUPERUSER, this.#known().superuser_password, DATABASE);
+  }
+
+  /** Connection string of a role. Valid once `initialise` has run. */
+  urlOf(role: StackRole): string {
+    return this.#url(role, this.#passwordOf(role), DATABASE);
   }
 
   /**
@@ -52,13 +69,18 @@ export class PostgresServer {
     const stored = readJsonFile(folder.postgresFile);
     await this.recover();
     if (stored !== null && existsSync(join(placement.data, 'PG_VERSION'))) {
-      this.#credentials = Credentials.parse(stored);
+      this.#credentials = withRolePasswords(Credentials.parse(stored));
+      writePrivately(folder.postgresFile, this.#credentials);
       return 'kept';
     }
     // Without the passwords in the local folder the data cannot be used: the folder was removed to
     // begin anew while the data lay elsewhere.
     rmSync(placement.data, { recursive: true, force: true });
-    const credentials = { superuser_password: newPassword(), owner_password: newPassword() };
+    const credentials = withRolePasswords({
+      superuser_password: newPassword(),
+      owner_password: newPassword(),
+      role_passwords: {},
+    });
     await this.#initdb(credentials, signal);
     writePrivately(folder.postgresFile, credentials);
     this.#credentials = credentials;
@@ -96,8 +118,8 @@ export class PostgresServer {
       listen_addresses: '127.0.0.1',
       // No socket file: its folder would have to be writable for another user, and its path short.
       unix_socket_directories: '',
-      // Ten workers and ten APIs with a pool each.
-      max_connections: '300',
+      // Ten workers and ten APIs with their pools.
+      max_connections: '400',
       timezone: 'UTC',
       log_timezone: 'UTC',
       ...settings,
@@ -125,14 +147,23 @@ export class PostgresServer {
     };
   }
 
-  /** Creates the owner's role and the database where they are missing. Twice changes nothing. */
+  /** Creates the roles' log-ins and the database where they are missing. Twice changes nothing. */
   async createDatabase(): Promise<void> {
     const client = await this.#connect();
     try {
-      const role = await client.query('SELECT 1 FROM pg_roles WHERE rolname = $1', [OWNER]);
-      const password = client.escapeLiteral(this.#known().owner_password);
-      if (role.rowCount === 0)
-        await client.query(`CREATE ROLE ${OWNER} LOGIN CREATEROLE PASSWORD ${password}`);
+      const found = await client.query<{ name: string }>(
+        'SELECT rolname AS name FROM pg_roles WHERE rolname = ANY ($1) AND rolcanlogin',
+        [[...ROLES]],
+      );
+      const known = new Set(found.rows.map(({ name }) => name));
+      for (const role of ROLES.filter((each) => !known.has(each))) {
+        const password = client.escapeLiteral(this.#passwordOf(role));
+        // The schema's migrations make roles too, without a log-in.
+        const isThere = await client.query('SELECT 1 FROM pg_roles WHERE rolname = $1', [role]);
+        await client.query(
+          `${isThere.rowCount === 0 ? 'CREATE' : 'ALTER'} ROLE ${role} LOGIN PASSWORD ${password}`,
+        );
+      }
       const database = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [DATABASE]);
       if (database.rowCount === 0) await client.query(`CREATE DATABASE ${DATABASE} OWNER ${OWNER}`);
     } finally {
@@ -186,6 +217,13 @@ export class PostgresServer {
     return client;
   }
 
+  #passwordOf(role: StackRole): string {
+    const { owner_password: owner, role_passwords: others } = this.#known();
+    const password = role === OWNER ? owner : others[role];
+    if (password === undefined) throw new Error(`The role ${role} has no password.`);
+    return password;
+  }
+
   #known(): Credentials {
     if (this.#credentials === null) throw new Error('PostgresServer.initialise has not run.');
     return this.#credentials;
@@ -194,6 +232,11 @@ export class PostgresServer {
   #url(user: string, password: string, database: string): string {
     return `postgres://${user}:${password}@127.0.0.1:${this.options.port}/${database}`;
   }
+}
+
+function withRolePasswords(credentials: Credentials): Credentials {
+  const made = ROLES.map((role) => [role, credentials.role_passwords[role] ?? newPassword()]);
+  return { ...credentials, role_passwords: Object.fromEntries(made) as Record<string, string> };
 }
 
 /** Letters and digits only, so that it stands in a URL as it is. */
