@@ -21,6 +21,7 @@ import { addResolve } from './resolve.js';
 import { addReview } from './review.js';
 import { addSeedLocal } from './seed-local.js';
 import { addToken } from './token.js';
+import { addWebhooks } from './webhooks.js';
 import type { ExitCode, Terminal } from './terminal.js';
 
 const ABOUT = [
@@ -47,6 +48,7 @@ const COMMANDS = [
   addResolve,
   addApprove,
   addLanes,
+  addWebhooks,
   addReconcile,
   addInvariants,
   addKeys,

@@ -8,7 +8,7 @@ const CALL_MS = 30_000;
 const READ_TRIES = 2;
 
 export interface ApiCall {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   /** Begins with a slash; parts from the caller must be encoded. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string | undefined>>;
@@ -101,6 +101,10 @@ export async function callApi<T>(target: ApiTarget, call: ApiCall): Promise<ApiA
 }
 
 function readAnswer<T>(target: ApiTarget, response: Response, text: string): ApiAnswer<T> {
+  // Nothing to say: whoever calls a route that answers so names no type.
+  if (response.status === 204) {
+    return { status: 204, body: undefined as T, headers: response.headers };
+  }
   let body: unknown;
   try {
     body = JSON.parse(text);

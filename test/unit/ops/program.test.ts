@@ -4,7 +4,7 @@ import { payments } from '../../support/command-line.js';
 const COMMANDS = [
   ...['create', 'get', 'list', 'history', 'cancel', 'reschedule', 'hold', 'release', 'escalate'],
   ...['resolve', 'approve', 'token'],
-  ...['lanes', 'invariants', 'keys', 'doctor', 'migrate', 'seed-local'],
+  ...['lanes', 'webhooks', 'invariants', 'keys', 'doctor', 'migrate', 'seed-local'],
 ];
 const ID = `pay_${'a2'.repeat(16)}`;
 
