@@ -20,6 +20,7 @@ export const ALL_SCOPES: readonly Scope[] = [
   'payments:read',
   'payments:cancel',
   'payments:update',
+  'webhooks:manage',
 ];
 
 export interface ApiAnswer {
@@ -43,6 +44,7 @@ export interface Client {
   readonly key: string;
   get(path: string, headers?: CallOptions['headers']): Promise<ApiAnswer>;
   post(path: string, options?: CallOptions): Promise<ApiAnswer>;
+  delete(path: string): Promise<ApiAnswer>;
   /** POST /v1/payments with a valid body, changed by `members`; a key of its own unless given. */
   create(members?: Readonly<Record<string, unknown>>, idempotencyKey?: string): Promise<ApiAnswer>;
 }
@@ -196,7 +198,7 @@ function clientOf(of: {
   readonly tenant: string;
   readonly dispatcher: Dispatcher;
 }): Client {
-  const send = async (method: 'GET' | 'POST', path: string, { headers = {}, body }: CallOptions) => {
+  const send = async (method: 'GET' | 'POST' | 'DELETE', path: string, { headers = {}, body }: CallOptions) => {
     const text = body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body);
     const answer = await httpRequest(of.url + path, {
       method,
@@ -221,6 +223,7 @@ function clientOf(of: {
     key: of.key ?? '',
     get: (path, headers = {}) => send('GET', path, { headers }),
     post: (path, options = {}) => send('POST', path, options),
+    delete: (path) => send('DELETE', path, {}),
     create: (members = {}, idempotencyKey = unique('order')) =>
       send('POST', '/v1/payments', {
         headers: { 'idempotency-key': idempotencyKey },
