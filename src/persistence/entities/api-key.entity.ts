@@ -6,7 +6,7 @@ import { Tenant } from './tenant.entity.js';
 @Index('api_key_by_tenant', ['tenantId'])
 @Check(
   'api_key_scopes_of_machines',
-  `scopes <@ ARRAY['payments:create', 'payments:read', 'payments:cancel', 'payments:update']`,
+  `scopes <@ ARRAY['payments:create', 'payments:read', 'payments:cancel', 'payments:update', 'webhooks:manage']`,
 )
 @Check('api_key_one_year', `expires_at <= created_at + interval '365 days 1 minute'`)
 export class ApiKey {

@@ -103,11 +103,20 @@ const ACCESS: readonly string[] = [
   `GRANT SELECT ON webhook_endpoint, webhook_delivery TO payments_backup`,
 ];
 
+/** Managing endpoints is a client's own business, so its machines may. Reads the few rows of keys once. */
+const MACHINES_MANAGE: readonly string[] = [
+  `ALTER TABLE api_key
+     DROP CONSTRAINT api_key_scopes_of_machines,
+     ADD CONSTRAINT api_key_scopes_of_machines CHECK (scopes <@ ARRAY['payments:create', 'payments:read',
+       'payments:cancel', 'payments:update', 'webhooks:manage'])`,
+];
+
 export class AddClientWebhooks1796550000000 implements MigrationInterface {
   name = 'AddClientWebhooks1796550000000';
 
   async up(runner: QueryRunner): Promise<void> {
-    for (const statement of [...TABLES, ...TELL, ...ACCESS]) await runner.query(statement);
+    for (const statement of [...TABLES, ...TELL, ...ACCESS, ...MACHINES_MANAGE])
+      await runner.query(statement);
   }
 
   /** Forward only. */
