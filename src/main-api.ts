@@ -16,6 +16,7 @@ import { Database } from './persistence/database.js';
 import { refuseToStart } from './persistence/start-up-check.js';
 import { pause } from './platform/clock.js';
 import { createFaultLog } from './platform/fault-log.js';
+import { logLastWords } from './platform/last-words.js';
 import { createLogger } from './platform/logger.js';
 import { createProviderRegistry, type ProviderRegistry } from './providers/provider-registry.js';
 
@@ -26,6 +27,7 @@ const RELAY_POOL = 3;
 
 const config = readConfig(process.env);
 const log = createLogger({ level: config.logLevel, name: 'api' });
+logLastWords(log);
 const keys = followKeyFile(config, log);
 const providers = createProviderRegistry(config);
 const database = new Database({ ...config.database, applicationName: 'payments-api' });

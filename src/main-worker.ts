@@ -3,6 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import { readConfig } from './config/config.js';
 import { followKeyFile } from './encryption/follow-key-file.js';
 import { StartUpRefused } from './persistence/start-up-check.js';
+import { logLastWords } from './platform/last-words.js';
 import { createLogger } from './platform/logger.js';
 import { createProviderRegistry } from './providers/provider-registry.js';
 import { WorkerModule } from './worker.module.js';
@@ -10,6 +11,7 @@ import { WorkerProcess } from './worker/worker-process.js';
 
 const config = readConfig(process.env);
 const log = createLogger({ level: config.logLevel, name: 'worker' });
+logLastWords(log);
 const keys = followKeyFile(config, log);
 const providers = createProviderRegistry(config);
 const app = await NestFactory.createApplicationContext(WorkerModule.of({ config, keys, log, providers }), {
