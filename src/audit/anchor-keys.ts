@@ -1,12 +1,6 @@
 import { createPrivateKey, createPublicKey, sign, verify, type KeyObject } from 'node:crypto';
+import type { AnchorKeySet } from '../config/key-file.js';
 import { anchorText, type Anchor, type AnchorSignature } from './anchor.js';
-
-/** The key file's set: one or two active keys, which all sign; older ones stay to be recognised. */
-export interface AnchorKeySet {
-  readonly active: readonly string[];
-  /** Key id to an Ed25519 seed: 32 bytes in base64. */
-  readonly keys: Readonly<Record<string, string>>;
-}
 
 /** Key id to public key. */
 export type AnchorPublicKeys = ReadonlyMap<string, KeyObject>;

@@ -8,6 +8,12 @@ const keySet = z.object({
   /** Key id to 32 bytes in base64. Old ids stay until no row needs them. */
   keys: z.record(keyId, z.base64()),
 });
+const anchorSet = z.object({
+  /** One key, or two while one is replaced: every one signs. */
+  active: z.array(keyId).min(1).max(2),
+  /** Key id to an Ed25519 seed, 32 bytes in base64. Old ids stay until the new key has signed. */
+  keys: z.record(keyId, z.base64()),
+});
 const KeysFile = z.object({
   /** Marks keys that anybody may read; production mode refuses them. */
   development: z.boolean().default(false),
@@ -16,6 +22,8 @@ const KeysFile = z.object({
   digest: keySet,
   pepper: keySet,
   cursor: keySet,
+  /** Signs anchors of the history. Workers need it; a host that runs none need not hold it. */
+  anchor: anchorSet.optional(),
 });
 
 /** One purpose's keys. */
@@ -32,6 +40,14 @@ export type KeyPurpose = (typeof KEY_PURPOSES)[number];
 /** All keys of a process. */
 export interface KeysFile extends Readonly<Record<KeyPurpose, KeySet>> {
   readonly development: boolean;
+  /** Absent on hosts that sign no anchors. */
+  readonly anchor?: AnchorKeySet | undefined;
+}
+
+/** The keys that sign anchors: Ed25519 seeds by id. */
+export interface AnchorKeySet {
+  readonly active: readonly string[];
+  readonly keys: Readonly<Record<string, string>>;
 }
 
 /**
@@ -45,9 +61,8 @@ export function readKeysFile(path: string, mode: 'development' | 'production'): 
   const parsed = KeysFile.safeParse(jsonOf(path));
   if (!parsed.success) throw new Error('The key file does not have the expected form. See .env.example.');
   const file = parsed.data;
-  for (const name of KEY_PURPOSES) {
-    const set = file[name];
-    if (!Object.hasOwn(set.keys, set.active)) {
+  for (const [name, set] of setsOf(file)) {
+    if (![set.active].flat().every((id) => Object.hasOwn(set.keys, id))) {
       throw new Error(`The key file's ${name} set lacks its active key.`);
     }
     for (const [id, key] of Object.entries(set.keys)) {
@@ -56,6 +71,12 @@ export function readKeysFile(path: string, mode: 'development' | 'production'): 
   }
   if (mode === 'production') refuseWeakKeys(file);
   return file;
+}
+
+/** Every set that the file holds, by purpose. */
+function setsOf(file: KeysFile): readonly (readonly [name: string, set: KeySet | AnchorKeySet])[] {
+  const sets = KEY_PURPOSES.map((name) => [name, file[name]] as const);
+  return file.anchor === undefined ? sets : [...sets, ['anchor', file.anchor]];
 }
 
 function jsonOf(path: string): unknown {
@@ -79,8 +100,8 @@ function refuseWeakKeys(file: KeysFile): void {
     throw new Error('The key file is marked as development; production needs keys of its own.');
   }
   const purposes = new Map<string, string>();
-  for (const name of KEY_PURPOSES) {
-    for (const [id, base64] of Object.entries(file[name].keys)) {
+  for (const [name, set] of setsOf(file)) {
+    for (const [id, base64] of Object.entries(set.keys)) {
       const bytes = Buffer.from(base64, 'base64');
       if (bytes.every((byte) => byte === bytes[0])) {
         throw new Error(`Key ${id} of ${name} is one repeated byte. Make one: openssl rand -base64 32.`);
@@ -150,6 +171,9 @@ export class KeyFile {
       digest: live('digest'),
       pepper: live('pepper'),
       cursor: live('cursor'),
+      get anchor() {
+        return current().anchor;
+      },
     };
   }
 

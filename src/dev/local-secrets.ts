@@ -11,20 +11,25 @@ const SEED_WITHIN_MS = 60_000;
 
 /**
  * Writes the key file on the first start: random keys, marked as development keys, which production
- * mode refuses. Later starts keep it: the rows in the database need these keys.
+ * mode refuses. Later starts keep it: the rows in the database need these keys. A file of a release
+ * without anchors gets keys for them.
  */
 export function ensureKeysFile(folder: StackFolder): void {
-  if (existsSync(folder.keysFile)) return;
-  const keySet = () => ({
-    active: 'local-1',
-    keys: { 'local-1': randomBytes(KEY_BYTES).toString('base64') },
-  });
+  const keys = () => ({ 'local-1': randomBytes(KEY_BYTES).toString('base64') });
+  const keySet = () => ({ active: 'local-1', keys: keys() });
+  const anchor = { active: ['local-1'], keys: keys() };
+  const stored = readJsonFile(folder.keysFile);
+  if (stored !== null) {
+    if (typeof stored !== 'object' || 'anchor' in stored) return;
+    return writePrivately(folder.keysFile, { ...stored, anchor });
+  }
   writePrivately(folder.keysFile, {
     development: true,
     encryption: keySet(),
     digest: keySet(),
     pepper: keySet(),
     cursor: keySet(),
+    anchor,
   });
 }
 

@@ -29,10 +29,9 @@ describe('key file of a local stack', () => {
     ensureKeysFile(folder);
     expect(statSync(folder.keysFile).mode & 0o777).toBe(0o600);
     const keys = readKeysFile(folder.keysFile, 'development');
-    const all = [keys.encryption, keys.digest, keys.pepper, keys.cursor].flatMap((set) =>
-      Object.values(set.keys),
-    );
-    expect(new Set(all).size).toBe(4);
+    const sets = [keys.encryption, keys.digest, keys.pepper, keys.cursor, keys.anchor];
+    const all = sets.flatMap((set) => Object.values(set?.keys ?? {}));
+    expect(new Set(all).size).toBe(5);
     expect(() => readKeysFile(folder.keysFile, 'production')).toThrow('development');
   });
 
@@ -42,6 +41,18 @@ describe('key file of a local stack', () => {
     const before = readFileSync(folder.keysFile, 'utf8');
     ensureKeysFile(folder);
     expect(readFileSync(folder.keysFile, 'utf8')).toBe(before);
+  });
+
+  it('of a release without anchors gets keys for them and keeps the others', () => {
+    const folder = openStackFolder(temporaryFolder());
+    ensureKeysFile(folder);
+    const { anchor, ...before } = JSON.parse(readFileSync(folder.keysFile, 'utf8')) as { anchor: object };
+    expect(anchor).toBeDefined();
+    writeFileSync(folder.keysFile, JSON.stringify(before));
+    ensureKeysFile(folder);
+    expect(readKeysFile(folder.keysFile, 'development')).toMatchObject(before);
+    expect(readKeysFile(folder.keysFile, 'development').anchor?.active).toEqual(['local-1']);
+    expect(statSync(folder.keysFile).mode & 0o777).toBe(0o600);
   });
 });
 

@@ -1,0 +1,177 @@
+import { literal, type RawRows } from '../persistence/copy-out.js';
+import { hashOfLeaf, type AnchorLeaf, type SignedAnchor } from './anchor.js';
+import { AnchorCheck, type Broken } from './anchor-check.js';
+import { anchorFiles, readCopies } from './anchor-copies.js';
+import type { AnchorPublicKeys } from './anchor-keys.js';
+import type { BrokenLink } from './chain-check.js';
+import { MerkleRoot } from './merkle.js';
+
+/** A copy may be so much younger than its anchor (s): a worker copies once a minute, and may be away. */
+const COPY_LAG_S = 300;
+const DIGESTS_AT_ONCE = 1_000;
+const LEAVES_AT_ONCE = 500;
+
+export interface VerifyCopiesOptions {
+  readonly since: string | null;
+  readonly paymentId: string | null;
+  readonly publicKeys: AnchorPublicKeys;
+  readonly folder: string;
+  /** The first anchor of the database that is looked at; null: there is none. */
+  readonly firstNo: number | null;
+  readonly found: (broken: Broken) => void;
+}
+
+/**
+ * Recomputes the copies from their own leaves and compares each with the database. Where they differ, the
+ * leaves of the copy are looked up one by one, so that the payment is named that was changed or removed
+ * with everything that told of it.
+ * @returns how many whole anchors the copies hold. @throws the system's error when they cannot be read.
+ */
+export async function verifyCopies(rows: RawRows, options: VerifyCopiesOptions): Promise<number> {
+  const files = (await anchorFiles(options.folder)).filter(
+    (name) => options.since === null || name >= `anchors-${options.since.slice(0, 10)}`,
+  );
+  const firstNo = options.since === null ? 1 : options.firstNo;
+  const check = new AnchorCheck({
+    publicKeys: options.publicKeys,
+    found: (broken) =>
+      options.found(broken.fault === 'anchor_missing' ? { ...broken, fault: 'copy_missing' } : broken),
+    firstNo,
+    isSequence: true,
+  });
+  const here = new DatabaseDigests(rows);
+  let open: OpenCopy | null = null;
+  for await (const line of readCopies(options.folder, files)) {
+    if (line.kind === 'anchor') {
+      open = isBefore(line.anchor, firstNo, options)
+        ? null
+        : await OpenCopy.of(line.anchor, here, rows, options);
+    } else if (line.kind === 'leaf') {
+      await open?.add(line.leaf);
+    } else if (line.kind === 'end' && open && line.no === open.anchor.no) {
+      await open.close(check);
+      open = null;
+    } else if (line.kind === 'signature' && line.no === check.lastNo) {
+      check.later(line.signature);
+    }
+  }
+  check.end();
+  await findUncopied(rows, check.lastNo, options);
+  return check.count;
+}
+
+/** A day's file begins before `since`. */
+function isBefore(anchor: SignedAnchor, firstNo: number | null, { since }: VerifyCopiesOptions): boolean {
+  if (since === null) return false;
+  return firstNo === null ? anchor.at < since : anchor.no < firstNo;
+}
+
+/** Digests of the database's anchors, read ahead in portions. */
+class DatabaseDigests {
+  #from = 0;
+  #digests = new Map<number, string>();
+
+  constructor(private readonly rows: RawRows) {}
+
+  async of(no: number): Promise<string | null> {
+    if (no < this.#from || no >= this.#from + DIGESTS_AT_ONCE) {
+      const found = await this.rows.select(
+        `SELECT no::text, encode(digest, 'hex') AS digest FROM public.audit_anchor
+          WHERE no >= ${no} AND no < ${no + DIGESTS_AT_ONCE}`,
+      );
+      this.#from = no;
+      this.#digests = new Map(found.map((row) => [Number(row['no']), row['digest'] ?? '']));
+    }
+    return this.#digests.get(no) ?? null;
+  }
+}
+
+/** A copy of one anchor while its leaves are read. */
+class OpenCopy {
+  readonly #tree = new MerkleRoot();
+  #waiting: AnchorLeaf[] = [];
+
+  private constructor(
+    readonly anchor: SignedAnchor,
+    private readonly rows: RawRows,
+    private readonly options: VerifyCopiesOptions,
+    private readonly looksUpAll: boolean,
+  ) {}
+
+  static async of(
+    anchor: SignedAnchor,
+    here: DatabaseDigests,
+    rows: RawRows,
+    options: VerifyCopiesOptions,
+  ): Promise<OpenCopy> {
+    const digest = Number.isSafeInteger(anchor.no) ? await here.of(anchor.no) : null;
+    const isEqual = digest === anchor.digest;
+    if (!isEqual) {
+      const fault = digest === null ? 'missing_in_database' : 'differs_from_copy';
+      options.found({ anchorNo: anchor.no, fault });
+    }
+    const looksUpAll = !isEqual || !(await hasItsLeaves(rows, anchor));
+    return new OpenCopy(anchor, rows, options, looksUpAll);
+  }
+
+  async add(leaf: AnchorLeaf): Promise<void> {
+    this.#tree.add(hashOfLeaf(leaf));
+    if (!this.looksUpAll && leaf.paymentId !== this.options.paymentId) return;
+    if (this.options.paymentId !== null && leaf.paymentId !== this.options.paymentId) return;
+    this.#waiting.push(leaf);
+    if (this.#waiting.length >= LEAVES_AT_ONCE) await this.#lookUp();
+  }
+
+  async close(check: AnchorCheck): Promise<void> {
+    await this.#lookUp();
+    check.check(this.anchor, { leaves: this.#tree.count, root: this.#tree.root().toString('hex') });
+  }
+
+  async #lookUp(): Promise<void> {
+    const leaves = this.#waiting;
+    this.#waiting = [];
+    if (leaves.length === 0) return;
+    const values = leaves.map(
+      ({ paymentId, version }, i) => `(${i}, ${literal(paymentId)}, ${Number(version) || 0})`,
+    );
+    const found = await this.rows.select(
+      `SELECT l.i::text, encode(t.hash, 'hex') AS hash, (p.id IS NOT NULL)::text AS is_there
+         FROM (VALUES ${values.join(', ')}) l(i, payment_id, version)
+         LEFT JOIN public.payment_transition t ON t.payment_id = l.payment_id AND t.seq = l.version
+         LEFT JOIN public.payment p ON p.id = l.payment_id ORDER BY l.i`,
+    );
+    for (const row of found) {
+      const leaf = leaves[Number(row['i'])];
+      const broken = leaf && brokenLeaf(leaf, row['hash'] ?? null, row['is_there'] === 'true');
+      if (broken) this.options.found({ ...broken, anchorNo: this.anchor.no });
+    }
+  }
+}
+
+function brokenLeaf(leaf: AnchorLeaf, hash: string | null, isThere: boolean): BrokenLink | null {
+  const { paymentId, version: seq } = leaf;
+  if (!isThere) return { paymentId, seq, fault: 'payment_missing' };
+  if (hash === null) return { paymentId, seq, fault: 'anchored_version_missing' };
+  return hash === leaf.hash ? null : { paymentId, seq, fault: 'anchored_hash_differs' };
+}
+
+/** Whoever removes a payment also removes its leaf, and thinks of the copies last. */
+async function hasItsLeaves(rows: RawRows, { no, leaves }: SignedAnchor): Promise<boolean> {
+  const [row] = await rows.select(
+    `SELECT count(*)::text AS leaves FROM public.audit_anchor_leaf WHERE anchor_no = ${Number(no)}`,
+  );
+  return Number(row?.['leaves']) === leaves;
+}
+
+async function findUncopied(
+  rows: RawRows,
+  lastNo: number | null,
+  { found, firstNo }: VerifyCopiesOptions,
+): Promise<void> {
+  const from = lastNo ?? (firstNo ?? 1) - 1;
+  const [row] = await rows.select(
+    `SELECT no::text FROM public.audit_anchor
+      WHERE no > ${from} AND at < clock_timestamp() - ${COPY_LAG_S} * interval '1 s' ORDER BY no LIMIT 1`,
+  );
+  if (row?.['no']) found({ anchorNo: Number(row['no']), fault: 'copy_missing' });
+}
