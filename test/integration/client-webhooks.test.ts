@@ -2,6 +2,9 @@ import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseInstant, type Instant } from '../../src/domain/instant.js';
 import { PAYMENT_STATES } from '../../src/domain/payment-state.js';
+import { startDatabaseGauges } from '../../src/metrics/database-gauges.js';
+import { metricsText } from '../../src/metrics/metrics.js';
+import { createLogger } from '../../src/platform/logger.js';
 import { ClientWebhookRig } from '../support/client-webhook-rig.js';
 import { Latch } from '../support/tapped-database.js';
 import { until } from '../support/until.js';
@@ -270,9 +273,11 @@ describe('an endpoint', () => {
     ).rejects.toMatchObject({
       code: 'replay_too_old',
     });
-    const before = await rig.payment(tenant, 'cancelled');
-    rig.receiver.react('/hooks', 500);
     rig.deliverer({ dead: { ms: 0, failures: 3 } }).deliverer.start();
+    const arrived = await rig.payment(tenant, 'cancelled');
+    await rig.untilDone(id);
+    rig.receiver.react('/hooks', 500);
+    const before = await rig.payment(tenant, 'cancelled');
     for (let tries = 1; tries <= 3; tries++) {
       await rig.untilCode(id, 'http_error', tries);
       await rig.makeDue();
@@ -292,6 +297,61 @@ describe('an endpoint', () => {
     const events = rig.receiver.at('/hooks').slice(tried);
     expect(versions(events.filter((event) => event.paymentId === before))).toEqual([1, 2]);
     expect(versions(events.filter((event) => event.paymentId === meanwhile))).toEqual([1, 2, 3]);
+    expect(events.filter((event) => event.paymentId === arrived)).toEqual([]);
+  });
+
+  it('where something arrives now and then is not disabled', async () => {
+    const tenant = await rig.tenant();
+    const { id } = await rig.endpoint(tenant, '/hooks');
+    let asked = 0;
+    rig.receiver.react('/hooks', () => (asked++ % 3 < 2 ? 500 : 204));
+    rig.deliverer({ dead: { ms: 0, failures: 3 }, perEndpoint: 1 }).deliverer.start();
+    for (let n = 0; n < 4; n++) await rig.payment(tenant, 'scheduled');
+    await until('every event arrived', async () => {
+      await rig.makeDue();
+      return rig.rows(id);
+    }, (rows) => rows.every((row) => row.result === 'delivered')); // prettier-ignore
+    expect(asked).toBe(12);
+    expect(await rig.status(id)).toEqual({ status: 'active', reason: null });
+  });
+
+  it('keeps its log for a month', async () => {
+    const tenant = await rig.tenant();
+    const { id } = await rig.endpoint(tenant, '/hooks');
+    const [old, young] = [await rig.payment(tenant, 'scheduled'), await rig.payment(tenant, 'scheduled')];
+    const age = (payment: string, days: number) =>
+      rig.db.query(
+        `UPDATE webhook_delivery SET created_at = clock_timestamp() - make_interval(days => $2) WHERE payment_id = $1`,
+        [payment, days],
+      );
+    await age(old, 32);
+    await age(young, 30);
+    rig.deliverer().deliverer.start();
+    await until(
+      'the old one is gone',
+      () => rig.rows(id, old),
+      (rows) => rows.length === 0,
+    );
+    expect(await rig.rows(id, young)).toHaveLength(1);
+  });
+
+  it('shows in the gauge how long its oldest event has been due, and nothing of one that is disabled', async () => {
+    const tenant = await rig.tenant();
+    const { id } = await rig.endpoint(tenant, '/hooks');
+    await rig.payment(tenant, 'scheduled');
+    await rig.db.query(
+      `UPDATE webhook_delivery SET next_try_at = clock_timestamp() - interval '100 seconds'`,
+    );
+    const log = createLogger({ level: 'silent', name: 'test' });
+    const gauges = startDatabaseGauges({ sql: rig.db.as('payments_read'), log });
+    const oldest = async (): Promise<number> => {
+      expect(await gauges.refresh()).toBe(true);
+      return Number(/^payments_webhook_out_oldest_seconds (\S+)$/m.exec(await metricsText())?.[1]);
+    };
+    expect(await oldest()).toBeGreaterThanOrEqual(100);
+    await rig.endpoints.setStatus(rig.target(tenant, id), 'disabled');
+    expect(await oldest()).toBe(0);
+    await gauges.stop();
   });
 
   it('that answers 410 is disabled at once, and nothing more is sent', async () => {
