@@ -1,7 +1,7 @@
 import type { CreatedPayment } from '../load/payment-creator.js';
 import type { LoadShare } from '../sampling/load-sampler.js';
 import type { Figures, World } from '../scenario.js';
-import { waitUntil } from '../waiting.js';
+import { waitForInstant, waitUntil } from '../waiting.js';
 
 /** A payment arms three seconds ahead; a fast lane arms a hundred a second before that. */
 const ARM_LEAD_MS = 3_000;
@@ -48,6 +48,25 @@ export async function setUpPayments(world: World, count: number, dueAt: number):
     failures:
       spareS < ARM_LEAD_MS / 1_000 ? ['The set-up ended too late: the figures show that, not the burst'] : [],
   };
+}
+
+/** Each payment is created so long before it is due: more than the arm lead and a slow start. */
+export const AHEAD_MS = 10_000;
+
+/** Sends each create at its own time, whatever became of the ones before. @throws at the first refusal. */
+export async function createAtRate(world: World, rate: number, count: number): Promise<CreatedPayment[]> {
+  const startAt = Date.now();
+  const failure = new AbortController();
+  const signal = AbortSignal.any([world.signal, failure.signal]);
+  const created: Promise<CreatedPayment>[] = [];
+  for (let i = 0; i < count; i++) {
+    const at = startAt + Math.round((i * 1_000) / rate);
+    await waitForInstant(at, signal);
+    const answer = world.creator.create(at + AHEAD_MS);
+    answer.catch((error: unknown) => failure.abort(error));
+    created.push(answer);
+  }
+  return Promise.all(created);
 }
 
 /** @throws Error when the relay does not get there. */

@@ -1,14 +1,19 @@
 import { judgePaid } from '../judge/judge-run.js';
-import type { CreatedPayment } from '../load/payment-creator.js';
 import type { Measured, Scenario, World } from '../scenario.js';
 import { waitForInstant } from '../waiting.js';
-import { CPU_COLUMNS, cpuFigures, eventFigures, secondsAfter, settle } from './payments-due.js';
+import {
+  AHEAD_MS,
+  CPU_COLUMNS,
+  cpuFigures,
+  createAtRate,
+  eventFigures,
+  secondsAfter,
+  settle,
+} from './payments-due.js';
 
 /** Payments per second. */
 const RATES = [20, 40] as const;
 const SECONDS = 30;
-/** Each payment is created so long before it is due: more than the arm lead and a slow start. */
-const AHEAD_MS = 10_000;
 
 export const steady: Scenario = {
   name: 'steady',
@@ -57,20 +62,4 @@ async function measureSteady(world: World, rate: number, count: number): Promise
     failures: [...settled.failures, ...judged.failures],
     window: [from, to],
   };
-}
-
-/** Sends each create at its own time, whatever became of the ones before. @throws at the first refusal. */
-async function createAtRate(world: World, rate: number, count: number): Promise<CreatedPayment[]> {
-  const startAt = Date.now();
-  const failure = new AbortController();
-  const signal = AbortSignal.any([world.signal, failure.signal]);
-  const created: Promise<CreatedPayment>[] = [];
-  for (let i = 0; i < count; i++) {
-    const at = startAt + Math.round((i * 1_000) / rate);
-    await waitForInstant(at, signal);
-    const answer = world.creator.create(at + AHEAD_MS);
-    answer.catch((error: unknown) => failure.abort(error));
-    created.push(answer);
-  }
-  return Promise.all(created);
 }

@@ -1,9 +1,13 @@
 import type { Measured, Scenario, World } from '../scenario.js';
 import { pauseFor, waitForInstant, waitUntil } from '../waiting.js';
-import { dueAfterSetUp, productCpuMs, setUpPayments } from './payments-due.js';
+import { createAtRate, productCpuMs } from './payments-due.js';
 
 const PAYMENTS = 2_000;
-/** From when all are unknown: the steps at 15 s and 1 min of the ladder fall into it. */
+/** As payments come in life: what a burst leaves behind in memory is another scenario's figure. */
+const RATE = 20;
+/** Both results of a pair go back together, when calls leave them room. */
+const PAPERWORK_S = 10;
+/** From when all are unknown: for each of them one step or two of the ladder fall into it. */
 const WATCH_S = 75;
 const LOOK_EVERY_MS = 250;
 const ALL_UNKNOWN_WITHIN_MS = 240_000;
@@ -13,17 +17,20 @@ export const unknown: Scenario = {
   name: 'unknown',
   title: 'Payments whose outcome nobody knows',
   about:
-    `The provider executes every payment, cuts the connection and answers no lookup. One worker holds them all in ` +
-    `\`unknown\` and goes on asking; the lane's breaker is off, or it would keep the calls back. Memory and CPU are ` +
-    `those of ${WATCH_S} s after the last one became unknown. None may fail, succeed or be paid twice.`,
+    `At ${RATE} a second payments fall due that the provider executes; it cuts the connection and answers no lookup. ` +
+    `One worker holds them all in \`unknown\` and goes on asking; the lane's breaker is off, or it would keep the ` +
+    `calls back. Memory and CPU are those of ${WATCH_S} s after the last one became unknown. None may fail, succeed or be paid twice.`,
   columns: {
     payments: 'payments',
     unknown_s: 'all unknown after (s)',
     lookups_per_s: 'lookups a second',
     worker_mib: 'worker (MiB)',
     worker_idle_mib: 'worker, idle (MiB)',
+    more_mib: 'more than idle (MiB)',
     worker_peak_mib: 'worker, peak RSS (MiB)',
+    worker_cores: 'CPU of the worker (cores)',
     cores: 'CPU of the product (cores)',
+    idle_cores: 'CPU of the idle product (cores)',
     cpu_per_lookup_ms: 'CPU per lookup (ms)',
   },
   runs: ({ scaled }) => {
@@ -37,14 +44,17 @@ async function measureUnknown(world: World, count: number): Promise<Measured> {
   const idle = load.memory(true);
   await rows.disableBreakers();
   await ledger.stayUnknown();
-  const dueAt = dueAfterSetUp(world, count);
-  const setUp = await setUpPayments(world, count, dueAt);
+  world.say(`${count} payments at ${RATE}/s`);
+  const payments = await createAtRate(world, RATE, count);
+  await ledger.expect(new Map(payments.map((payment) => [payment.id, payment.dueAt])));
+  const dueAt = Math.max(...payments.map((payment) => payment.dueAt));
   await waitForInstant(dueAt, signal);
   let found = 0;
   const areUnknown = async (): Promise<boolean> => (found = await rows.inState('unknown')) >= count;
   const waiting = { everyMs: LOOK_EVERY_MS, limitMs: ALL_UNKNOWN_WITHIN_MS, signal };
   const isHeld = await waitUntil(areUnknown, waiting);
   const unknownAt = Date.now();
+  await pauseFor(PAPERWORK_S * 1_000, signal);
   const from = load.mark();
   const lookupsBefore = await ledger.requests('lookup');
   await pauseFor(WATCH_S * 1_000, signal);
@@ -56,6 +66,8 @@ async function measureUnknown(world: World, count: number): Promise<Measured> {
   const stayed = await rows.inState('unknown');
   const mib = (bytes: number | undefined): number | null => (bytes === undefined ? null : bytes / MIB);
   const cpuMs = share.foreignCores === null ? null : productCpuMs(share);
+  const cores = (ms: number | null): number | null => (ms === null ? null : ms / 1_000 / share.seconds);
+  const more = (held['worker']?.bytes ?? NaN) - (idle['worker']?.bytes ?? NaN);
   return {
     figures: {
       payments: count,
@@ -63,12 +75,14 @@ async function measureUnknown(world: World, count: number): Promise<Measured> {
       lookups_per_s: lookups / share.seconds,
       worker_mib: mib(held['worker']?.bytes),
       worker_idle_mib: mib(idle['worker']?.bytes),
+      more_mib: Number.isNaN(more) ? null : mib(more),
       worker_peak_mib: mib(load.peakRss()['worker']),
-      cores: cpuMs === null ? null : cpuMs / 1_000 / share.seconds,
+      worker_cores: cores(cpuMs === null ? null : (share.cpuMs['worker'] ?? 0)),
+      cores: cores(cpuMs),
+      idle_cores: world.idleCores,
       cpu_per_lookup_ms: cpuMs === null || lookups === 0 ? null : cpuMs / lookups,
     },
     failures: [
-      ...setUp.failures,
       ...(isHeld ? [] : [`Only ${found} of ${count} payments became unknown`]),
       ...(stayed === count ? [] : [`${count - stayed} payments left \`unknown\` although nobody could know`]),
       ...(view.duplicates.length === 0
