@@ -10,14 +10,25 @@ const BY_NODE_CODE: Readonly<Record<string, ProblemCode>> = Object.freeze({
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 'payload_too_large',
 });
 
+/** The answer that a socket waits for, as Node keeps it. */
+type Pending = Pick<ServerResponse, 'headersSent' | 'shouldKeepAlive'> & {
+  readonly req: Pick<IncomingMessage, 'complete'>;
+};
+
 /**
  * Answers bytes that never became a request (Node's `clientError`): 400, 408, 413 or 431 as a
  * problem, written on the socket itself, which is then closed. A socket that is gone, or on which
- * another answer has begun, is only closed: two answers must not mix.
+ * another answer has begun, is only closed: two answers must not mix. When a whole request before these
+ * bytes still waits for its answer, that answer goes out and is the last: a 400 in its place would say
+ * of a payment that it was refused.
  */
 export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
-  const begun = (socket as { _httpMessage?: { headersSent?: boolean } | null })._httpMessage?.headersSent;
-  if (error.code === 'ECONNRESET' || !socket.writable || begun === true) {
+  const pending = (socket as { _httpMessage?: Pending | null })._httpMessage ?? null;
+  if (error.code !== 'ECONNRESET' && pending?.req.complete === true && !pending.headersSent) {
+    pending.shouldKeepAlive = false;
+    return;
+  }
+  if (error.code === 'ECONNRESET' || !socket.writable || pending?.headersSent === true) {
     socket.destroy();
     return;
   }

@@ -104,6 +104,8 @@ function refusalOf(request: FastifyRequest): DomainError | undefined {
   const { url = '', httpVersion, headers } = request.raw;
   if (url.length > HTTP_LIMITS.urlChars) return new DomainError('uri_too_long');
   if (url.includes('%') && !decodes(url)) return new DomainError('malformed_url');
+  // 0.9 has no headers, so what came with some was something else.
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return new DomainError('malformed_request');
   if (httpVersion === '1.1' && headers.host === undefined) return new DomainError('malformed_request');
   return undefined;
 }

@@ -46,8 +46,17 @@ describe('the answer to bytes that are no request', () => {
     expect(answerTo('HPE_INVALID_METHOD', closed).written).toBe('');
   });
 
+  it('leaves the last word to a whole request before them, which still waits for its answer', () => {
+    const pending = { headersSent: false, shouldKeepAlive: true, req: { complete: true } };
+    const socket = Object.assign(new FakeSocket(), { _httpMessage: pending });
+    expect(answerTo('HPE_INVALID_METHOD', socket).written).toBe('');
+    expect([socket.destroyed, pending.shouldKeepAlive]).toEqual([false, false]);
+  });
+
   it('says nothing while another answer is on its way', () => {
-    const socket = Object.assign(new FakeSocket(), { _httpMessage: { headersSent: true } });
+    const socket = Object.assign(new FakeSocket(), {
+      _httpMessage: { headersSent: true, req: { complete: false } },
+    });
     expect(answerTo('HPE_INVALID_METHOD', socket).written).toBe('');
     expect(socket.destroyed).toBe(true);
   });
