@@ -130,6 +130,8 @@ const RELAY: RoleGrants = {
     select: ['id', 'tenant_id', 'state', 'version', 'execute_at', 'provider', 'lane', 'next_action_at'],
     update: ['wake_after'],
   },
+  // Whether a lane's probe is still under way.
+  submission_attempt: { select: ['payment_id', 'generation', 'no', 'closed_at'] },
   lane: READ,
   setting: READ,
   tenant: { select: ['id', 'pseudonym'] },
@@ -247,4 +249,5 @@ export const FUNCTION_GRANTS: Readonly<Record<string, readonly DatabaseRole[]>> 
 export const TENANT_TABLES: readonly string[] = [
   'payment', 'payment_transition', 'evidence', 'review_case', 'resolution', 'payment_return', 'submission',
   'submission_attempt', 'data_key', 'audit_log', 'rate_limit', 'rate_limit_bucket',
+  'webhook_endpoint', 'webhook_delivery',
 ]; // prettier-ignore

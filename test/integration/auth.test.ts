@@ -3,6 +3,7 @@ import { createApiKey, revokeApiKey, type NewApiKey } from '../../src/auth/api-k
 import { Authenticator } from '../../src/auth/authenticator.js';
 import { newApiKey } from '../../src/auth/api-key.js';
 import { isScopeOfKeys, SCOPES, type Scope } from '../../src/auth/scopes.js';
+import type { Database } from '../../src/persistence/database.js';
 import { startTestApi, testKeys, type ApiAnswer, type Client, type TestApi } from '../support/api.js';
 import { seedTenant, unique } from '../support/builders.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -11,11 +12,13 @@ import { rawRequest } from '../support/raw-http.js';
 
 let db: TestDatabase;
 let api: TestApi;
+let admin: Database;
 let client: Client;
 
 beforeAll(async () => {
   db = await createTestDatabase();
   api = await startTestApi({ database: db.database });
+  admin = db.as('payments_admin', 'keys');
   client = await api.client();
 });
 afterAll(async () => {
@@ -24,7 +27,7 @@ afterAll(async () => {
 });
 
 const make = (key: Partial<NewApiKey> & { tenantId: string }) =>
-  createApiKey(db.database, api.keys, {
+  createApiKey(admin, api.keys, {
     name: unique('key'),
     scopes: ['payments:read'],
     mode: 'test',
@@ -46,7 +49,7 @@ describe('a caller who is not known', () => {
     const expired = await make({ tenantId: client.tenant, lifeDays: 1 });
     await db.query(`UPDATE api_key SET expires_at = clock_timestamp() WHERE id = $1`, [expired.id]);
     const revoked = await make({ tenantId: client.tenant });
-    await revokeApiKey(db.database, revoked.id);
+    await revokeApiKey(admin, revoked.id);
     // The id of a key that exists, with a secret of our own and a right check.
     const forged = await make({ tenantId: client.tenant });
     await db.query(`UPDATE api_key SET digest = decode(repeat('00', 32), 'hex') WHERE id = $1`, [forged.id]);
@@ -117,10 +120,10 @@ describe('a key', () => {
   it('that was revoked stops at every process within 5 s, counted on a clock of the test', async () => {
     const made = await make({ tenantId: client.tenant });
     let nowMs = 1_000;
-    const authenticator = new Authenticator(db.database, api.keys.pepper, 'test', () => nowMs);
+    const authenticator = new Authenticator(db.as('payments_api'), api.keys.pepper, 'test', () => nowMs);
     const kind = async () => (await authenticator.authenticate(`Bearer ${made.text}`)).kind;
     expect(await kind()).toBe('authenticated');
-    await revokeApiKey(db.database, made.id);
+    await revokeApiKey(admin, made.id);
     nowMs += 4_999;
     expect(await kind()).toBe('authenticated');
     nowMs += 1;
@@ -133,7 +136,7 @@ describe('a key', () => {
       made.id,
     ]);
     let nowMs = 1_000;
-    const authenticator = new Authenticator(db.database, api.keys.pepper, 'test', () => nowMs);
+    const authenticator = new Authenticator(db.as('payments_api'), api.keys.pepper, 'test', () => nowMs);
     const kind = async () => (await authenticator.authenticate(`Bearer ${made.text}`)).kind;
     expect(await kind()).toBe('authenticated');
     nowMs += 2_000;
@@ -148,9 +151,13 @@ describe('a key', () => {
       active: 'new',
       keys: { ...api.keys.pepper.keys, new: rotated.pepper.keys['test-1'] ?? '' },
     };
-    const both = new Authenticator(db.database, pepper, 'test');
+    const both = new Authenticator(db.as('payments_api'), pepper, 'test');
     expect((await both.authenticate(`Bearer ${old.text}`)).kind).toBe('authenticated');
-    const onlyNew = new Authenticator(db.database, { active: 'new', keys: { new: pepper.keys.new } }, 'test');
+    const onlyNew = new Authenticator(
+      db.as('payments_api'),
+      { active: 'new', keys: { new: pepper.keys.new } },
+      'test',
+    );
     expect(await onlyNew.authenticate(`Bearer ${old.text}`)).toMatchObject({ reason: 'pepper_missing' });
   });
 
@@ -191,7 +198,7 @@ describe('a key', () => {
     const [row] = await db.query<{ id: string }>(`SELECT id FROM api_key WHERE tenant_id = $1 LIMIT 1`, [
       tenantId,
     ]);
-    await revokeApiKey(db.database, row?.id ?? '');
+    await revokeApiKey(admin, row?.id ?? '');
     await expect(make({ tenantId, name: 'rotated' })).resolves.toMatchObject({ text: expect.any(String) });
     await expect(make({ tenantId, name: 'another' })).resolves.toMatchObject({ text: expect.any(String) });
   });

@@ -15,6 +15,7 @@ beforeAll(async () => {
   db = await createTestDatabase('empty');
   proxy = await startTcpProxy(db.url);
   await db.query('CREATE TABLE counter (id int PRIMARY KEY, n int NOT NULL)');
+  await db.query('GRANT ALL ON counter TO payments_worker');
 });
 beforeEach(async () => {
   await db.query('TRUNCATE counter');

@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { takeSlots } from '../../src/outbox/outbox.store.js';
+import type { Database } from '../../src/persistence/database.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 
 let db: TestDatabase;
+let relay: Database;
 beforeAll(async () => {
   db = await createTestDatabase();
+  relay = db.as('payments_relay');
 });
 afterAll(() => db.drop());
 beforeEach(() => db.query(`DELETE FROM due_slot`));
@@ -15,17 +18,17 @@ const upTo = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
 
 describe('slots of a due second and lane', () => {
   it('are numbered from 0 in the order asked, and go on where the last batch ended', async () => {
-    expect(await takeSlots(db.database, rows(3))).toEqual([0, 1, 2]);
-    expect(await takeSlots(db.database, rows(2))).toEqual([3, 4]);
+    expect(await takeSlots(relay, rows(3))).toEqual([0, 1, 2]);
+    expect(await takeSlots(relay, rows(2))).toEqual([3, 4]);
   });
 
   it('are counted apart for each second and each lane, also within one batch', async () => {
     const mixed = [...rows(2), ...rows(1, 1_001n), ...rows(1, 1_000n, 'other'), ...rows(1)];
-    expect(await takeSlots(db.database, mixed)).toEqual([0, 1, 0, 0, 2]);
+    expect(await takeSlots(relay, mixed)).toEqual([0, 1, 0, 0, 2]);
   });
 
   it('are given out once each to eight relays that take batches at the same moment', async () => {
-    const pool = db.connect('relays', 8);
+    const pool = db.as('payments_relay', 'relays', 8);
     const batches = await Promise.all(
       upTo(24).map((i) => takeSlots(pool, [...rows(10, BigInt(1_000 + (i % 2))), ...rows(5, 1_002n)])),
     );

@@ -14,9 +14,9 @@ let client: Client;
 
 beforeAll(async () => {
   db = await createTestDatabase();
-  proxy = await startTcpProxy(db.url);
+  proxy = await startTcpProxy(db.urlOf('payments_api'));
   database = new Database({ url: proxy.url, poolSize: 4, applicationName: 'behind-proxy' });
-  api = await startTestApi({ database });
+  api = await startTestApi({ database, home: db });
   client = await api.client();
 });
 afterEach(() => {
@@ -140,7 +140,7 @@ describe('when the server ends every connection', () => {
 
 describe('with a pool of two connections', () => {
   it('20 creates and 20 cancels at once all end, and the pool is as before (PG-02)', async () => {
-    const small = db.connect('small-pool', 2);
+    const small = db.as('payments_api', 'small-pool', 2);
     const narrow = await startTestApi({ database: small, keys: api.keys });
     try {
       const at = narrow.as(client.key);
@@ -155,7 +155,7 @@ describe('with a pool of two connections', () => {
   });
 
   it('both of which wait for a lock, others get 503 or their turn, and nothing hangs (PG-02)', async () => {
-    const small = db.connect('blocked-pool', 2);
+    const small = db.as('payments_api', 'blocked-pool', 2);
     const narrow = await startTestApi({ database: small, keys: api.keys });
     try {
       const at = narrow.as(client.key);

@@ -103,11 +103,12 @@ async function loadPackage(): Promise<typeof EmbeddedPostgres> {
 }
 
 /**
- * Starts a Postgres of its own on a free loopback port in a temporary folder, with fsync off: its
- * rows need not outlive the test run. Servers of runs that were killed are removed first.
+ * Starts a Postgres of its own on a free loopback port in a temporary folder, with fsync off unless it
+ * must be `durable`: its rows need not outlive the test run. Servers of runs that were killed are removed
+ * first.
  * @throws Error with the server's last log lines when it does not start.
  */
-export async function startTestServer(): Promise<TestServer> {
+export async function startTestServer({ durable = false } = {}): Promise<TestServer> {
   await removeOrphans();
   const folder = mkdtempSync(join(tmpdir(), `${FOLDER_PREFIX}${process.pid}-`));
   const port = await freePort();
@@ -124,7 +125,8 @@ export async function startTestServer(): Promise<TestServer> {
     initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
     postgresFlags: [
       ...['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='],
-      ...['-c', 'fsync=off', '-c', 'max_connections=200', '-c', 'shared_buffers=64MB'],
+      ...['-c', 'max_connections=200', '-c', 'shared_buffers=64MB'],
+      ...(durable ? [] : ['-c', 'fsync=off']),
     ],
     onLog: (line) => log.push(String(line)),
     onError: (line) => log.push(String(line)),

@@ -26,6 +26,21 @@ export function urlAs(url: string, role: DatabaseRole): string {
   return of.href;
 }
 
+/**
+ * Creates a database and brings it to this release, as an operator does it: by the owner, who may make
+ * roles and is no superuser. Gives the roles their log-ins (`urlAs`).
+ * @param admin a session of the superuser on the same server. @param url of the database to be made.
+ */
+export async function createMigrated(admin: pg.Client, url: string): Promise<void> {
+  const name = new URL(url).pathname.slice(1);
+  await admin.query(`CREATE ROLE payments_owner LOGIN CREATEROLE PASSWORD '${ROLE_PASSWORD}'`);
+  await admin.query(`CREATE DATABASE ${name} OWNER payments_owner`);
+  await migrate(urlAs(url, 'payments_owner'));
+  for (const role of DATABASE_ROLES) {
+    await admin.query(`ALTER ROLE ${role} LOGIN PASSWORD '${ROLE_PASSWORD}'`);
+  }
+}
+
 /** One Postgres per run of the tier. Its URL reaches the tests by `inject('postgresUrl')`. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startTestServer();
@@ -33,13 +48,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     const admin = new pg.Client({ connectionString: `${server.url}postgres` });
     await admin.connect();
     try {
-      // The owner as an operator makes it; nobody of the product is a superuser.
-      await admin.query(`CREATE ROLE payments_owner LOGIN CREATEROLE PASSWORD '${ROLE_PASSWORD}'`);
-      await admin.query(`CREATE DATABASE ${TEMPLATE} OWNER payments_owner`);
-      await migrate(urlAs(`${server.url}${TEMPLATE}`, 'payments_owner'));
-      for (const role of DATABASE_ROLES) {
-        await admin.query(`ALTER ROLE ${role} LOGIN PASSWORD '${ROLE_PASSWORD}'`);
-      }
+      await createMigrated(admin, `${server.url}${TEMPLATE}`);
       // A session in the template would make each clone fail.
       await admin.query(`ALTER DATABASE ${TEMPLATE} WITH ALLOW_CONNECTIONS false IS_TEMPLATE true`);
     } finally {

@@ -70,6 +70,8 @@ const RELAY: readonly string[] = [
   `SELECT, INSERT, UPDATE, DELETE ON outbox`,
   `SELECT, INSERT, UPDATE, DELETE ON due_slot`,
   `SELECT (id, tenant_id, state, version, execute_at, provider, lane, next_action_at), UPDATE (wake_after) ON payment`,
+  // Whether a lane's probe is still under way.
+  `SELECT (payment_id, generation, no, closed_at) ON submission_attempt`,
   `SELECT ON lane`,
   `SELECT ON setting`,
   `SELECT (id, pseudonym) ON tenant`,

@@ -82,6 +82,8 @@ BEGIN
 END $$`,
   `CREATE TRIGGER payment_transition_told AFTER INSERT ON payment_transition
    FOR EACH ROW EXECUTE FUNCTION payment_transition_tell_clients()`,
+  // ALWAYS, as every trigger of the table: a session in replica mode must not slip past.
+  `ALTER TABLE payment_transition ENABLE ALWAYS TRIGGER payment_transition_told`,
 ];
 
 const ENDPOINT_READABLE = `id, tenant_id, url, description, event_types, status, status_reason, status_changed_at,
