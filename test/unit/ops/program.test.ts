@@ -51,12 +51,12 @@ describe('the payments program', () => {
   });
 
   it.each([
-    ['invariants', []],
-    ['migrate', []],
-    ['seed-local', []],
-  ])('%s answers 2 without a database', async (command, args) => {
-    const { exitCode, err } = await payments([command, ...args]);
+    ['invariants', 'PAYMENTS_READ_DATABASE_URL'],
+    ['migrate', 'PAYMENTS_OWNER_DATABASE_URL'],
+    ['seed-local', 'PAYMENTS_DATABASE_URL'],
+  ])('%s answers 2 without a database', async (command, variable) => {
+    const { exitCode, err } = await payments([command]);
     expect(exitCode).toBe(2);
-    expect(err).toContain('PAYMENTS_DATABASE_URL');
+    expect(err).toContain(variable);
   });
 });
