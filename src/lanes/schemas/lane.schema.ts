@@ -21,7 +21,8 @@ const reason = z
   .string()
   .min(1)
   .max(140)
-  .regex(/^[^\p{Cc}]*$/u)
+  // No control characters; as ranges, because few who read the document know classes of Unicode.
+  .regex(/^[ -~\u00a0-\uffff]*$/)
   .meta({
     description: 'Why, for whoever finds the lane paused: one line, and nothing that is secret.',
     examples: ['provider asked us to stop until noon'],

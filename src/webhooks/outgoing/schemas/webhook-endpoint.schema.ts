@@ -27,7 +27,8 @@ const description = z
   .string()
   .min(1)
   .max(140)
-  .regex(/^[^\p{Cc}]*$/u)
+  // No control characters; as ranges, because few who read the document know classes of Unicode.
+  .regex(/^[ -~\u00a0-\uffff]*$/)
   .meta({ description: 'For people: one line, and nothing that is secret.' });
 
 const eventTypes = z
