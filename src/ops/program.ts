@@ -12,6 +12,7 @@ import { addHold } from './hold.js';
 import { addInvariants } from './invariants.js';
 import { addKeys } from './keys.js';
 import { addLanes } from './lanes.js';
+import { addLimits } from './limits.js';
 import { addList } from './list.js';
 import { addMigrate } from './migrate.js';
 import { addReconcile } from './reconcile.js';
@@ -52,6 +53,7 @@ const COMMANDS = [
   addReconcile,
   addInvariants,
   addKeys,
+  addLimits,
   addDoctor,
   addEncryption,
   addMigrate,
