@@ -63,6 +63,7 @@ const VIOLATIONS: readonly Planted[] = [
   plant('auth-and-audit', 'src/auth/a.ts', value('../payments/x.service.js')),
   plant('auth-and-audit', 'src/audit/a.ts', value('../review/x.service.js')),
   plant('auth-and-audit', 'src/encryption/a.ts', value('../outbox/relay.js')),
+  plant('rate-limits', 'src/rate-limits/a.ts', value('../auth/authenticator.js')),
   plant('lanes', 'src/lanes/a.ts', value('../submission/claimer.js')),
   plant('outbox', 'src/outbox/a.ts', value('../orchestration/temporal-client.js')),
   plant('invariants', 'src/invariants/a.ts', value('../payments/payment.store.js')),
