@@ -50,8 +50,8 @@ export function isWorkers(sql: object): boolean {
   return workers.has(sql);
 }
 
-async function asAdmin<T>(work: (admin: pg.Client) => Promise<T>): Promise<T> {
-  const admin = new pg.Client({ connectionString: `${inject('postgresUrl')}postgres`, types });
+async function asAdmin<T>(serverUrl: string, work: (admin: pg.Client) => Promise<T>): Promise<T> {
+  const admin = new pg.Client({ connectionString: `${serverUrl}postgres`, types });
   await admin.connect();
   try {
     return await work(admin);
@@ -85,12 +85,18 @@ async function leakedSessions(admin: pg.Client, name: string): Promise<readonly 
 /** How a test file gets its database: `template` is migrated, `empty` has nothing in it. */
 export type DatabaseStart = 'template' | 'empty';
 
-/** Creates a database for one test file, cloned from the migrated template of the run. */
-export async function createTestDatabase(start: DatabaseStart = 'template'): Promise<TestDatabase> {
+/**
+ * Creates a database for one test file, cloned from the migrated template of the run.
+ * @param serverUrl another server that has the template (`makeTemplate`).
+ */
+export async function createTestDatabase(
+  start: DatabaseStart = 'template',
+  serverUrl: string = inject('postgresUrl'),
+): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`;
   const template = start === 'template' ? 'payments_template' : 'template0';
-  await asAdmin((admin) => admin.query(`CREATE DATABASE ${name} TEMPLATE ${template}`));
-  const url = `${inject('postgresUrl')}${name}`;
+  await asAdmin(serverUrl, (admin) => admin.query(`CREATE DATABASE ${name} TEMPLATE ${template}`));
+  const url = `${serverUrl}${name}`;
   const admin = new pg.Pool({ connectionString: url, max: 4, application_name: 'test-query', types });
   admin.on('error', () => undefined);
   const pools: { name: string; database: Database }[] = [];
@@ -124,7 +130,7 @@ export async function createTestDatabase(start: DatabaseStart = 'template'): Pro
       // A pool with a client checked out never finishes closing: report it and cut it off below.
       for (const pool of pools) if (!busy.includes(pool)) await pool.database.close();
       await admin.end();
-      const leaked = await asAdmin(async (session) => {
+      const leaked = await asAdmin(serverUrl, async (session) => {
         const sessions = busy.length > 0 ? [] : await leakedSessions(session, name);
         await session.query(`DROP DATABASE ${name} WITH (FORCE)`);
         return sessions;

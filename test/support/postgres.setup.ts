@@ -41,19 +41,24 @@ export async function createMigrated(admin: pg.Client, url: string): Promise<voi
   }
 }
 
+/** Makes the migrated template on a server that has nothing yet. @param serverUrl as `postgresUrl`. */
+export async function makeTemplate(serverUrl: string): Promise<void> {
+  const admin = new pg.Client({ connectionString: `${serverUrl}postgres` });
+  await admin.connect();
+  try {
+    await createMigrated(admin, `${serverUrl}${TEMPLATE}`);
+    // A session in the template would make each clone fail.
+    await admin.query(`ALTER DATABASE ${TEMPLATE} WITH ALLOW_CONNECTIONS false IS_TEMPLATE true`);
+  } finally {
+    await admin.end();
+  }
+}
+
 /** One Postgres per run of the tier. Its URL reaches the tests by `inject('postgresUrl')`. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startTestServer();
   try {
-    const admin = new pg.Client({ connectionString: `${server.url}postgres` });
-    await admin.connect();
-    try {
-      await createMigrated(admin, `${server.url}${TEMPLATE}`);
-      // A session in the template would make each clone fail.
-      await admin.query(`ALTER DATABASE ${TEMPLATE} WITH ALLOW_CONNECTIONS false IS_TEMPLATE true`);
-    } finally {
-      await admin.end();
-    }
+    await makeTemplate(server.url);
   } catch (error) {
     await server.stop();
     throw error;
