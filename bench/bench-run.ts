@@ -82,7 +82,7 @@ async function recordRun({
   const say = (line: string): void => options.say(`  ${line}`);
   try {
     return await withWorld(
-      { temporal, full: options.full, workers: run.workers, signal, say },
+      { temporal, full: options.full, workers: run.workers, env: run.env ?? {}, signal, say },
       async (world) => {
         await readFacts(world);
         const { figures, failures, window } = await run.measure(world);

@@ -42,6 +42,8 @@ export interface ScenarioRun {
   /** What sets this line apart, e.g. "20/s" or "5,000". */
   readonly label: string;
   readonly workers: number;
+  /** Settings of the stack's processes beside the usual ones. */
+  readonly env?: Readonly<Record<string, string>>;
   measure(world: World): Promise<Measured>;
 }
 

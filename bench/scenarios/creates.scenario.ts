@@ -17,7 +17,9 @@ export const creates: Scenario = {
     `${CONNECTIONS} connections that stay open send creates for ${SECONDS} s from a process of their own, each with ` +
     'an idempotency key of its own, each the next one when the answer before has come (a closed loop: it shows ' +
     'what is sustained, not what an overload does). The outbox relay runs in the same API process and starts the ' +
-    'workflows meanwhile. An accepted create is a durable commit of payment, transition and outbox row.',
+    'workflows meanwhile. An accepted create is a durable commit of payment, transition and outbox row. ' +
+    'One connection alone shows what a create costs when it waits for no other, with the rate limits and ' +
+    'without: the difference is theirs.',
   columns: {
     accepted: 'accepted',
     accepted_per_s: 'accepted per s',
@@ -37,12 +39,23 @@ export const creates: Scenario = {
     {
       label: `${CONNECTIONS} connections`,
       workers: 1,
-      measure: (world) => measureCreates(world, scaled(SECONDS)),
+      measure: (world) => measureCreates(world, { connections: CONNECTIONS, seconds: scaled(SECONDS) }),
     },
+    ...(['on', 'off'] as const).map((limits) => ({
+      label: `1 connection, limits ${limits}`,
+      workers: 1,
+      env: { PAYMENTS_RATE_LIMITS: limits },
+      measure: (world: World) => measureCreates(world, { connections: 1, seconds: scaled(SECONDS) }),
+    })),
   ],
 };
 
-async function measureCreates(world: World, seconds: number): Promise<Measured> {
+interface Load {
+  readonly connections: number;
+  readonly seconds: number;
+}
+
+async function measureCreates(world: World, { connections, seconds }: Load): Promise<Measured> {
   world.say(`sending creates for ${seconds} s`);
   const from = world.load.mark();
   const startedAt = performance.now();
@@ -51,7 +64,7 @@ async function measureCreates(world: World, seconds: number): Promise<Measured> 
     {
       url: world.stack.api_url,
       apiKey: world.stack.api_keys.client,
-      connections: CONNECTIONS,
+      connections,
       perSecond: null,
       seconds,
       dueFrom: Date.now() + DUE_IN_MS,

@@ -22,6 +22,7 @@ export interface WorldOptions {
   /** The full server, when the run is on Postgres. */
   readonly full: FullTemporal | null;
   readonly workers: number;
+  readonly env: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
   readonly say: (line: string) => void;
 }
@@ -40,7 +41,7 @@ export async function withWorld<T>(options: WorldOptions, use: (world: World) =>
       await full.startServer();
     }
     options.say('starting the stack');
-    const env: Record<string, string> = full ? { TEMPORAL_ADDRESS: full.address } : {};
+    const env = { ...options.env, ...(full ? { TEMPORAL_ADDRESS: full.address } : {}) };
     const stack = await startTemporaryStack({ workers: options.workers, env });
     closing.push(() => stack.stop());
     signal.throwIfAborted();
