@@ -186,7 +186,16 @@ const FOLDERS = [
     '^src/lanes/',
     'A lane belongs to a provider. Deviations: it uses the names and capabilities of the provider port; its ' +
       'controller needs who calls (auth), problems and route documents (http).',
-    [DOMAIN, PERSISTENCE, PLATFORM, CONFIG, PROVIDER_PORT, '^src/auth/(authenticate|scopes)[.]ts$', HTTP],
+    [
+      DOMAIN,
+      PERSISTENCE,
+      PLATFORM,
+      CONFIG,
+      PROVIDER_PORT,
+      '^src/auth/(authenticate|scopes)[.]ts$',
+      '^src/audit/audit-log[.]ts$',
+      HTTP,
+    ],
   ),
   folder(
     'outbox',

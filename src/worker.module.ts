@@ -157,7 +157,7 @@ export class WorkerModule {
             reconciliation: ReconciliationService,
           ) =>
             new WorkerProcess({
-              config, log, database, relayDatabase, engine, relay, sweep, reviewLookups, webhooks, clientWebhooks, reconciliation, providers, orchestration,
+              config, log, anchorKeys: () => keys.anchor, database, relayDatabase, engine, relay, sweep, reviewLookups, webhooks, clientWebhooks, reconciliation, providers, orchestration,
             }), // prettier-ignore
         },
       ],

@@ -1,4 +1,5 @@
 import type { Scenario } from '../scenario.js';
+import { audit } from './audit.scenario.js';
 import { burst } from './burst.scenario.js';
 import { creates } from './creates.scenario.js';
 import { lane } from './lane.scenario.js';
@@ -22,6 +23,7 @@ const SCENARIOS: Readonly<Record<ScenarioName, Scenario>> = {
   'provider-away': providerAway,
   unknown,
   settlement,
+  audit,
 };
 
 export function scenarioOf(name: ScenarioName): Scenario {

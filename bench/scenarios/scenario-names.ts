@@ -10,5 +10,6 @@ export const SCENARIO_NAMES = [
   'provider-away',
   'unknown',
   'settlement',
+  'audit',
 ] as const;
 export type ScenarioName = (typeof SCENARIO_NAMES)[number];

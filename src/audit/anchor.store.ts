@@ -23,7 +23,7 @@ export const ANCHOR_STATEMENT_MS = 600_000;
 const SETTINGS: Statement = {
   name: 'anchor-settings',
   text: `SELECT set_config('statement_timeout', '${ANCHOR_STATEMENT_MS}', true),
-    set_config('enable_seqscan', 'off', true)`,
+    set_config('idle_in_transaction_session_timeout', '60000', true), set_config('enable_seqscan', 'off', true)`,
 };
 
 /** Limits and planning of this transaction. */

@@ -51,10 +51,12 @@ async function firstOf(rows: RawRows, { since }: VerifyAnchorsOptions): Promise<
   return no === undefined || no === null ? null : Number(no);
 }
 
-async function readAnchorPage(
+/** Anchors from this number on with their signatures; of one payment when it is named. */
+export async function readAnchorPage(
   rows: RawRows,
   from: number,
   paymentId: string | null,
+  limit = ANCHORS_AT_ONCE,
 ): Promise<readonly SignedAnchor[]> {
   const within =
     paymentId === null
@@ -66,7 +68,7 @@ async function readAnchorPage(
         encode(a.digest, 'hex') AS digest,
         (SELECT string_agg(s.key_id || ' ' || encode(s.signature, 'hex'), ',') FROM public.audit_anchor_signature s
           WHERE s.anchor_no = a.no) AS signatures
-       FROM public.audit_anchor a WHERE a.no >= ${from} AND ${within} ORDER BY a.no LIMIT ${ANCHORS_AT_ONCE}`,
+       FROM public.audit_anchor a WHERE a.no >= ${from} AND ${within} ORDER BY a.no LIMIT ${limit}`,
   );
   return found.map((row) => ({
     no: Number(row['no']),

@@ -68,7 +68,7 @@ function isBefore(anchor: SignedAnchor, firstNo: number | null, { since }: Verif
 
 /** Digests of the database's anchors, read ahead in portions. */
 class DatabaseDigests {
-  #from = 0;
+  #from = -DIGESTS_AT_ONCE;
   #digests = new Map<number, string>();
 
   constructor(private readonly rows: RawRows) {}

@@ -27,6 +27,7 @@ const Environment = z.object({
   PAYMENTS_MODE: z.enum(['development', 'production']).default('development'),
   ...DatabaseEnvironment,
   PAYMENTS_KEYS_FILE: z.string().min(1),
+  PAYMENTS_ANCHOR_DIR: z.string().min(1).optional(),
   ...TemporalEnvironment,
   PAYMENTS_API_HOST: z.string().min(1).default('127.0.0.1'),
   PAYMENTS_API_PORT: port.default(3000),
@@ -64,6 +65,8 @@ export interface Config {
   readonly mode: 'development' | 'production';
   readonly database: DatabaseSettings;
   readonly keysFile: string;
+  /** Where workers copy anchors to, outside the database; null: nowhere. */
+  readonly anchorFolder: string | null;
   readonly temporal: TemporalSettings;
   readonly api: { readonly host: string; readonly port: number };
   /** /livez, /readyz and /metrics: never the API's own port. */
@@ -119,6 +122,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     mode: e.PAYMENTS_MODE,
     database: databaseSettingsOf(e),
     keysFile: e.PAYMENTS_KEYS_FILE,
+    anchorFolder: e.PAYMENTS_ANCHOR_DIR ?? null,
     temporal: temporalSettingsOf(e, e.PAYMENTS_MODE),
     api: { host: e.PAYMENTS_API_HOST, port: e.PAYMENTS_API_PORT },
     health: { host: e.PAYMENTS_HEALTH_HOST, port: e.PAYMENTS_HEALTH_PORT },

@@ -16,6 +16,8 @@ export interface StackFolder {
   readonly lockFile: string;
   readonly keysFile: string;
   readonly apiKeysFile: string;
+  /** Copies of the anchors, outside the database. */
+  readonly anchors: string;
   /** Private key of the stack's own issuer of tokens, and the key set that the API reads. */
   readonly issuerKeyFile: string;
   readonly issuerKeySetFile: string;
@@ -40,6 +42,7 @@ export function openStackFolder(path: string): StackFolder {
     lockFile: join(path, 'stack.lock'),
     keysFile: join(path, 'keys.json'),
     apiKeysFile: join(path, 'api-keys.json'),
+    anchors: join(path, 'anchors'),
     issuerKeyFile: join(path, 'issuer-key.json'),
     issuerKeySetFile: join(path, 'issuer-key-set.json'),
     webhookSecretsFile: join(path, 'webhook-secrets.json'),

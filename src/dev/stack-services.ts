@@ -49,6 +49,7 @@ function sharedSettings(context: ServiceContext): Record<string, string> {
   return {
     PAYMENTS_MODE: 'development',
     PAYMENTS_KEYS_FILE: context.folder.keysFile,
+    PAYMENTS_ANCHOR_DIR: context.folder.anchors,
     ...issuerSettings(context.folder),
     PAYMENTS_TEMPORAL_ADDRESS: context.temporal.address,
     PAYMENTS_TEMPORAL_NAMESPACE: context.temporal.namespace,

@@ -36,7 +36,7 @@ export class LanesController {
     @Body({ schema: PauseLane }) { reason, account }: PauseLaneCommand,
   ): Promise<LaneListView> {
     const of = { provider, account: account ?? null };
-    return { data: [...(await this.lanes.pause(of, reason, principalOf(request).actor))] };
+    return { data: [...(await this.lanes.pause(of, reason, principalOf(request)))] };
   }
 
   @Post(':provider/resume')
@@ -49,6 +49,6 @@ export class LanesController {
     @Body({ schema: ResumeLane }) command: ResumeLaneCommand,
   ): Promise<LaneListView> {
     const of = { provider, account: command?.account ?? null };
-    return { data: [...(await this.lanes.resume(of, principalOf(request).actor))] };
+    return { data: [...(await this.lanes.resume(of, principalOf(request)))] };
   }
 }

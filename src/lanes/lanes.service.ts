@@ -1,6 +1,7 @@
 import { DomainError } from '../domain/domain-error.js';
 import { formatInstant, instantFromPostgres } from '../domain/instant.js';
-import type { Sql } from '../persistence/database.js';
+import { recordAudit } from '../audit/audit-log.js';
+import type { Sql, TenantDatabase } from '../persistence/database.js';
 import { pauseLanes, readLanes, resumeLanes, type LaneRow } from './lane-state.store.js';
 import type { LaneView } from './schemas/lane.schema.js';
 
@@ -8,6 +9,12 @@ import type { LaneView } from './schemas/lane.schema.js';
 export interface LanesOf {
   readonly provider: string;
   readonly account: string | null;
+}
+
+/** Who asked, as their credential says; the tenant under which the audit log keeps it. */
+export interface LaneOperator {
+  readonly tenantId: string;
+  readonly actor: string;
 }
 
 /** Told once for each lane that a person closed or opened. Never throws. */
@@ -20,7 +27,7 @@ export type LaneNews = (
 export class Lanes {
   /** @param allTenants reads what waits on the lanes, whosever it is: a lane serves every tenant. */
   constructor(
-    private readonly sql: Sql,
+    private readonly db: TenantDatabase,
     private readonly allTenants: Sql,
     private readonly tell: LaneNews,
   ) {}
@@ -35,15 +42,29 @@ export class Lanes {
    * @throws DomainError `not_found` when there is no such lane; faults of storage.
    * Twice: changes nothing; the first reason stays.
    */
-  async pause(of: LanesOf, reason: string, by: string): Promise<readonly LaneView[]> {
-    const paused = await pauseLanes(this.sql, of, { reason, by });
+  async pause(of: LanesOf, reason: string, who: LaneOperator): Promise<readonly LaneView[]> {
+    const { tenantId, actor: by } = who;
+    const paused = await this.db.ofTenant(tenantId).transaction(async (tx) => {
+      const lanes = await pauseLanes(tx, of, { reason, by });
+      for (const target of lanes) {
+        await recordAudit(tx, { tenantId, actor: by, action: 'lane_paused', target });
+      }
+      return lanes;
+    });
     for (const _ of paused) this.tell('lane_paused', { provider: of.provider, by });
     return this.these(of);
   }
 
   /** Ends the pause of these lanes. The rest as `pause`. */
-  async resume(of: LanesOf, by: string): Promise<readonly LaneView[]> {
-    const resumed = await resumeLanes(this.sql, of, by);
+  async resume(of: LanesOf, who: LaneOperator): Promise<readonly LaneView[]> {
+    const { tenantId, actor: by } = who;
+    const resumed = await this.db.ofTenant(tenantId).transaction(async (tx) => {
+      const lanes = await resumeLanes(tx, of, by);
+      for (const target of lanes) {
+        await recordAudit(tx, { tenantId, actor: by, action: 'lane_resumed', target });
+      }
+      return lanes;
+    });
     for (const _ of resumed) this.tell('lane_resumed', { provider: of.provider, by });
     return this.these(of);
   }

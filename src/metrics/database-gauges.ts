@@ -107,6 +107,19 @@ const SETTLEMENT: Statement = {
   text: `SELECT bucket, sum(rows)::double precision AS rows FROM settlement_count GROUP BY bucket`,
 };
 
+/** The newest anchor (primary key); without one the oldest transition (payment_transition_by_time). */
+const ANCHOR_AGE: Statement = {
+  name: 'gauge-anchor-age',
+  text: `SELECT coalesce(extract(epoch FROM clock_timestamp() - coalesce(
+      (SELECT a.at FROM audit_anchor a ORDER BY a.no DESC LIMIT 1),
+      (SELECT min(t.at) FROM payment_transition t))), 0)::double precision AS seconds`,
+};
+
+async function readAnchorAge(sql: Sql): Promise<void> {
+  const { rows } = await sql.query<{ seconds: number }>(ANCHOR_AGE);
+  metrics.anchorAgeSeconds.set({}, rows[0]?.seconds ?? 0);
+}
+
 interface Grouped {
   readonly rows: number;
   readonly seconds: number;
@@ -210,6 +223,7 @@ export function startDatabaseGauges(options: {
       await readLanes(options.sql);
       await readQueues(options.sql);
       await readSettlement(options.sql, seen);
+      await readAnchorAge(options.sql);
       metrics.databaseGaugesLastRunSeconds.set({}, Date.now() / 1_000);
       return true;
     } catch (error) {

@@ -332,6 +332,22 @@ export const invariantLastRunSeconds = level(
   'When every invariant was last checked to its end (Unix time of this machine).',
 );
 
+export const anchorAgeSeconds = level(
+  'anchor_age_seconds',
+  'Age of the newest anchor of the history; while there is none, of the first transition.',
+);
+
+export const anchorRefused = count<{ reason: 'last_anchor_unproven' | 'counter_reset' }>(
+  'anchor_refused_total',
+  'Anchors that could not be made until somebody acts.',
+  ['reason'],
+);
+
+export const chainOk = level(
+  'chain_ok',
+  '1: the last hourly look found the recent history whole; 0: broken; -1: it could not look.',
+);
+
 export const clockSkewSeconds = level<{ pair: 'process_database' }>(
   'clock_skew_seconds',
   'How far the clock of this machine is ahead of the database (negative: behind).',

@@ -18,7 +18,8 @@ export type DatabaseVariable =
   | 'PAYMENTS_DATABASE_URL'
   | 'PAYMENTS_OWNER_DATABASE_URL'
   | 'PAYMENTS_READ_DATABASE_URL'
-  | 'PAYMENTS_ADMIN_DATABASE_URL';
+  | 'PAYMENTS_ADMIN_DATABASE_URL'
+  | 'PAYMENTS_AUDITOR_DATABASE_URL';
 
 /**
  * The database of commands that need nothing else.

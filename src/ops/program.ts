@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { addApprove } from './approve.js';
+import { addAudit } from './audit.js';
 import { addCancel } from './cancel.js';
 import type { Session } from './command.js';
 import { addCreate } from './create.js';
@@ -52,6 +53,7 @@ const COMMANDS = [
   addWebhooks,
   addReconcile,
   addInvariants,
+  addAudit,
   addKeys,
   addLimits,
   addDoctor,

@@ -1,3 +1,4 @@
+import { recordAudit, type AuditEntry } from '../audit/audit-log.js';
 import { DomainError } from '../domain/domain-error.js';
 import { isFinal, type PaymentState } from '../domain/payment-state.js';
 import { transitionsTotal } from '../metrics/metrics.js';
@@ -85,6 +86,12 @@ export class Resolutions {
         paymentId: payment.id,
         proposal: of.proposal,
         actor: who.actor,
+      });
+      await recordAudit(tx, {
+        ...decisionOf(payment, id),
+        action: 'resolution_proposed',
+        actor: who.actor,
+        code: of.proposal.reasonCode,
       });
       const row = await findResolution(tx, payment.id, id);
       if (!row) throw new Error(`resolution ${id} was inserted and is not there`);
@@ -174,6 +181,12 @@ export class Resolutions {
     });
     // The head row is locked, so only the guards can refuse: a key or a deadline that just ended.
     if (result.kind !== 'moved') throw notAllowed(payment, 'guard');
+    await recordAudit(tx, {
+      ...decisionOf(payment, resolution.id),
+      action: 'resolution_approved',
+      actor,
+      code: reasonCode,
+    });
     return { kind: 'moved', to };
   }
 
@@ -185,6 +198,19 @@ export class Resolutions {
     const fault = judgeProposal(proposal, { ...payment, evidence }, maxInFlightMs);
     if (fault !== null) throw notAllowed(payment, fault);
   }
+}
+
+/** What the audit log says of any decision: which proposal, about which payment and how much money. */
+function decisionOf(
+  payment: LockedPayment,
+  resolutionId: string,
+): Pick<AuditEntry, 'tenantId' | 'target' | 'detail' | 'money'> {
+  return {
+    tenantId: payment.tenant_id,
+    target: payment.id,
+    detail: { resolution: resolutionId, version: payment.version },
+    money: { amountMinor: payment.amount, currency: payment.currency },
+  };
 }
 
 async function lockInReview(tx: Sql, tenantId: string, paymentId: string): Promise<LockedPayment> {

@@ -1,6 +1,7 @@
 import { createPaymentActivities } from '../../activities/payment.activities.js';
 import { createReconciliationActivities } from '../../activities/reconciliation.activities.js';
 import type { Config } from '../config/config.js';
+import type { AnchorKeySet } from '../config/key-file.js';
 import { neededUrl } from '../config/database-settings.js';
 import { startHealthServer, type HealthServer } from '../http/health-server.js';
 import { READINESS_CHECK_MS, readiness } from '../http/readiness.js';
@@ -23,6 +24,7 @@ import type { Sweep } from '../submission/sweep.js';
 import type { WebhookInbox } from '../webhooks/incoming/webhook-inbox.js';
 import type { WebhookDeliverer } from '../webhooks/outgoing/webhook-deliverer.js';
 import type { ReconciliationService } from '../reconciliation/reconciliation.service.js';
+import { createAuditJobs, type AuditJobs } from './audit-jobs.js';
 import { keepReconciliationScheduled } from './reconciliation-job.js';
 import { runTemporalWorker, type RunningWorker } from './temporal-worker.js';
 
@@ -32,6 +34,8 @@ const GAUGE_MS = 1_000;
 export interface WorkerProcessParts {
   readonly config: Config;
   readonly log: Log;
+  /** The keys that sign anchors, as they are now. */
+  readonly anchorKeys: () => AnchorKeySet | undefined;
   /** As payments_worker. */
   readonly database: Database;
   /** As payments_relay. */
@@ -55,6 +59,7 @@ export class WorkerProcess {
   private gauges: DatabaseGauges | null = null;
   private readonly timers: (() => void)[] = [];
   private readonly invariants: InvariantJob;
+  private readonly audit: AuditJobs;
   /** As payments_read. */
   private readonly readDatabase: Database;
   /** A connection of its own: a busy pool is no reason to be called not ready. */
@@ -63,6 +68,12 @@ export class WorkerProcess {
   constructor(private readonly parts: WorkerProcessParts) {
     const url = neededUrl(parts.config.database, 'read');
     this.invariants = new InvariantJob({ url, log: parts.log });
+    this.audit = createAuditJobs({
+      url: parts.config.database.url,
+      keys: parts.anchorKeys,
+      folder: parts.config.anchorFolder,
+      log: parts.log,
+    });
     this.readDatabase = new Database({ url, poolSize: 1, applicationName: 'payments-gauges' });
     this.probe = new Database({
       ...parts.config.database,
@@ -91,6 +102,7 @@ export class WorkerProcess {
       parts.webhooks.start();
       parts.clientWebhooks.start();
       this.invariants.start();
+      this.audit.start();
       const { ensureReconciliation } = parts.orchestration;
       const onFault = (operation: string, error: unknown): void =>
         parts.engine.services.onFault(operation, error);
@@ -132,6 +144,7 @@ export class WorkerProcess {
       parts.webhooks.stop(),
       parts.clientWebhooks.stop(),
       this.invariants.stop(),
+      this.audit.stop(),
       this.gauges?.stop(),
     ]);
     await this.temporal?.close();
@@ -166,6 +179,11 @@ export class WorkerProcess {
 
   /** @throws StartUpRefused when the server or a log-in is not what this process may run on. */
   private async mayStart(): Promise<void> {
+    if (this.parts.config.mode === 'production' && this.parts.anchorKeys() === undefined) {
+      throw new StartUpRefused(
+        'The key file holds no anchor set: nobody could prove the history afterwards. See .env.example.',
+      );
+    }
     await refuseToStart(this.parts.database, 'payments_worker');
     await refuseToStart(this.parts.relayDatabase, 'payments_relay');
     await refuseToStart(this.readDatabase, 'payments_read');

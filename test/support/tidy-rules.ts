@@ -60,6 +60,7 @@ const ONLY_THE_GATE: TidyRule = {
 const WRITERS_OF_HISTORY = [
   'src/payments/gate.ts',
   'src/payments/payment.store.ts',
+  'bench/load/history-load.ts',
   'bench/load/settlement-load.ts',
 ];
 
