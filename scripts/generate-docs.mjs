@@ -11,6 +11,7 @@ const built = (path) => import(new URL(`dist/src/${path}`, root).href);
 const { stateMachineDocument } = await built('domain/state-machine-document.js');
 const { openApiDocument } = await built('openapi-document.js');
 const { createApiApp } = await built('app.factory.js');
+const { readConfig } = await built('config/config.js');
 const { createLogger } = await built('platform/logger.js');
 const { registryOf } = await built('providers/provider-registry.js');
 const { Database } = await built('persistence/database.js');
@@ -19,7 +20,7 @@ const noKeys = { active: 'none', keys: { none: Buffer.alloc(32).toString('base64
 const database = new Database({ url: 'postgres://127.0.0.1/none', poolSize: 1, applicationName: 'docs' });
 // The routes are all that is read; nothing here connects or is served.
 const app = await createApiApp({
-  config: { mode: 'development', defaultProvider: 'none', horizonDays: 366, oidc: null },
+  config: readConfig({ PAYMENTS_DATABASE_URL: 'postgres://127.0.0.1/none', PAYMENTS_KEYS_FILE: 'none' }),
   keys: { development: true, encryption: noKeys, digest: noKeys, pepper: noKeys, cursor: noKeys },
   log: createLogger({ level: 'silent', name: 'docs' }),
   database,

@@ -81,12 +81,16 @@ describe('the document', () => {
         .map(([name]) => name)
         .sort(),
     ).toEqual([
+      'DELETE /v1/webhook-endpoints/{id}',
       'GET /v1/lanes',
       'GET /v1/payments',
       'GET /v1/payments/{id}',
       'GET /v1/payments/{id}/history',
       'GET /v1/reviews',
       'GET /v1/reviews/{payment_id}',
+      'GET /v1/webhook-endpoints',
+      'GET /v1/webhook-endpoints/{id}',
+      'GET /v1/webhook-endpoints/{id}/deliveries',
       'POST /v1/lanes/{provider}/pause',
       'POST /v1/lanes/{provider}/resume',
       'POST /v1/payments',
@@ -99,6 +103,12 @@ describe('the document', () => {
       'POST /v1/payments/{id}/resolutions/{rid}/approve',
       'POST /v1/reviews/{payment_id}/close',
       'POST /v1/reviews/{payment_id}/own',
+      'POST /v1/webhook-endpoints',
+      'POST /v1/webhook-endpoints/{id}/deliveries/{event}/resend',
+      'POST /v1/webhook-endpoints/{id}/disable',
+      'POST /v1/webhook-endpoints/{id}/enable',
+      'POST /v1/webhook-endpoints/{id}/resend',
+      'POST /v1/webhook-endpoints/{id}/rotate-secret',
       'POST /v1/webhooks/{provider}',
     ]);
     for (const [name, { security }] of operations())
