@@ -36,12 +36,22 @@ const SCOPE_OF_ROUTE: Readonly<Record<string, string>> = {
   'GET /v1/lanes': 'lanes:operate',
   'POST /v1/lanes/:provider/pause': 'lanes:operate',
   'POST /v1/lanes/:provider/resume': 'lanes:operate',
+  'POST /v1/webhook-endpoints': 'webhooks:manage',
+  'GET /v1/webhook-endpoints': 'webhooks:manage',
+  'GET /v1/webhook-endpoints/:id': 'webhooks:manage',
+  'DELETE /v1/webhook-endpoints/:id': 'webhooks:manage',
+  'POST /v1/webhook-endpoints/:id/enable': 'webhooks:manage',
+  'POST /v1/webhook-endpoints/:id/disable': 'webhooks:manage',
+  'POST /v1/webhook-endpoints/:id/rotate-secret': 'webhooks:manage',
+  'POST /v1/webhook-endpoints/:id/resend': 'webhooks:manage',
+  'GET /v1/webhook-endpoints/:id/deliveries': 'webhooks:manage',
+  'POST /v1/webhook-endpoints/:id/deliveries/:event/resend': 'webhooks:manage',
 };
 /** Its caller is a provider, which has no credential of ours: the signature is verified over the raw bytes. */
 const SIGNED = ['POST /v1/webhooks/:provider'];
 
 const SCOPES_OF_CALLER: Readonly<Record<string, readonly string[]>> = {
-  client: ['payments:create', 'payments:read', 'payments:cancel', 'payments:update'],
+  client: ['payments:create', 'payments:read', 'payments:cancel', 'payments:update', 'webhooks:manage'],
   client_readonly: ['payments:read'],
   operator: ['payments:read', 'payments:cancel', 'payments:operate', 'payments:resolve', 'lanes:operate'],
   approver: ['payments:read', 'payments:resolve'],
@@ -78,6 +88,7 @@ const ours = (): readonly Route[] => routesOf(api.app).filter(({ url }) => !isDo
 
 function call(route: Route, as: Client): Promise<ApiAnswer> {
   const path = route.url.replace(/:(id|payment_id)/, `pay_${'a'.repeat(32)}`).replace(/:\w+/g, 'x');
+  if (route.method === 'DELETE') return as.delete(path);
   return route.method === 'GET' ? as.get(path) : as.post(path);
 }
 
