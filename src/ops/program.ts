@@ -29,7 +29,7 @@ import type { ExitCode, Terminal } from './terminal.js';
 const ABOUT = [
   'Schedules payments, looks at them, and operates the service.',
   '',
-  'Commands on payments call the HTTP API with your own key: --api-url and --api-key, else PAYMENTS_API_URL and ' +
+  'Commands on payments call the HTTP API with your own key: --api-url and --api-key-file, else PAYMENTS_API_URL and ' +
     'PAYMENTS_API_KEY, else the local stack that npm start runs. Commands on the service read their settings from ' +
     'the environment (.env.example), else from that stack.',
   'Exit codes: 0 done, 1 refused or failed, 2 wrong usage or could not be asked.',

@@ -8,11 +8,14 @@ import { paymentTable, type Payment } from './payment-table.js';
 
 export interface ApiCommandOptions extends ApiOptions, CommonOptions {}
 
-/** A command that calls the API: `--api-url`, `--api-key` and `--json`. */
+/** A command that calls the API: `--api-url`, `--api-key-file` and `--json`. */
 export function addApiCommand(program: Command, of: CommandText): Command {
   return addCommand(program, of)
     .option('--api-url <url>', 'the API to ask; absent: PAYMENTS_API_URL, else the local stack')
-    .option('--api-key <key>', 'your key; PAYMENTS_API_KEY is safer: others can see arguments');
+    .option(
+      '--api-key-file <path>',
+      'the file that holds your key; absent: PAYMENTS_API_KEY or PAYMENTS_API_KEY_FILE',
+    );
 }
 
 /** @throws InvalidArgumentError for a text that is no payment id. */

@@ -1,10 +1,12 @@
+import { resolve } from 'node:path';
+import { withSecretFiles } from '../../config/secret-files.js';
 import { signTokenFor } from '../local-people.js';
 import { readLocalStack } from '../local-stack.js';
 import { CommandFailure, type Terminal } from '../terminal.js';
 
 export interface ApiOptions {
   readonly apiUrl?: string;
-  readonly apiKey?: string;
+  readonly apiKeyFile?: string;
 }
 
 /** Where to ask and with which credential. */
@@ -22,13 +24,14 @@ export type LocalKey = 'client' | { readonly person: string };
 export const LOCAL_OPERATOR: LocalKey = Object.freeze({ person: 'operator-1' });
 
 /**
- * The API to ask: options, else PAYMENTS_API_URL and PAYMENTS_API_KEY, else the local stack. A key
+ * The API to ask: options, else PAYMENTS_API_URL and PAYMENTS_API_KEY, else the local stack. A key never
+ * stands among the arguments, which everybody on the host can read. One
  * of the local stack is never sent to another address.
  * @throws CommandFailure with exit code 2 when the address or the key is missing or unusable.
  */
 export function apiTarget(terminal: Terminal, options: ApiOptions, localKey: LocalKey): ApiTarget {
   const url = options.apiUrl || terminal.env['PAYMENTS_API_URL'];
-  const key = options.apiKey || terminal.env['PAYMENTS_API_KEY'];
+  const key = keyOf(terminal, options);
   if (key && !/^[!-~]+$/.test(key)) {
     throw new CommandFailure(2, 'The API key holds characters that no key has.');
   }
@@ -49,4 +52,14 @@ export function apiTarget(terminal: Terminal, options: ApiOptions, localKey: Loc
   if (key) return { url: stack.api_url, key };
   if (typeof localKey === 'string') return { url: stack.api_url, key: stack.api_keys[localKey] };
   return { url: stack.api_url, key: signTokenFor(terminal, stack, localKey.person) };
+}
+
+/** @throws CommandFailure when a file is named and cannot be read. */
+function keyOf({ env, folder }: Terminal, { apiKeyFile }: ApiOptions): string | undefined {
+  const named = apiKeyFile === undefined ? env : { PAYMENTS_API_KEY_FILE: resolve(folder, apiKeyFile) };
+  try {
+    return withSecretFiles(named)['PAYMENTS_API_KEY'];
+  } catch (error) {
+    throw new CommandFailure(2, (error as Error).message);
+  }
 }

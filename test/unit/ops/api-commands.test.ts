@@ -85,10 +85,26 @@ const create = (...more: string[]): Promise<Ran> =>
   );
 
 describe('a command on payments', () => {
-  it('sends the key of the environment, and an option goes before it', async () => {
+  it('sends the key of the environment, or of a file, and the file of an option goes before it', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'payments-key-'));
+    const file = join(folder, 'key');
+    writeFileSync(file, 'key-of-file\n');
     await ask('get', ID);
-    await ask('get', ID, '--api-key', 'key-of-option');
-    expect(seen.map((s) => s.headers.authorization)).toEqual(['Bearer key-of-env', 'Bearer key-of-option']);
+    await ask('get', ID, '--api-key-file', file);
+    await payments(['get', ID], { PAYMENTS_API_URL: url, PAYMENTS_API_KEY_FILE: file });
+    rmSync(folder, { recursive: true });
+    expect(seen.map((s) => s.headers.authorization)).toEqual([
+      'Bearer key-of-env',
+      'Bearer key-of-file',
+      'Bearer key-of-file',
+    ]);
+    const { exitCode, err } = await ask('get', ID, '--api-key-file', file);
+    expect([exitCode, err]).toEqual([2, expect.stringContaining('cannot be read')]);
+  });
+
+  it('takes no key as an argument: everybody on the host can read those', async () => {
+    expect((await ask('get', ID, '--api-key', 'k')).exitCode).toBe(2);
+    expect(seen).toEqual([]);
   });
 
   it('shows a payment as a table with its amount in major units', async () => {
@@ -155,7 +171,7 @@ describe('a command on payments', () => {
 
   it('answers 2 when nobody listens, and says that nothing was changed', async () => {
     const gone = `http://127.0.0.1:1`;
-    const { exitCode, err } = await payments(['cancel', ID, '--api-url', gone, '--api-key', 'k']);
+    const { exitCode, err } = await payments(['cancel', ID, '--api-url', gone], { PAYMENTS_API_KEY: 'k' });
     expect(exitCode).toBe(2);
     expect(err).toContain('did not answer');
   });
