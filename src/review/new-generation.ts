@@ -6,7 +6,7 @@ import { sha1 } from '../platform/sha256.js';
 import { PrepareRefused, type PaymentProvider } from '../providers/payment-provider.js';
 import { capabilityClass } from '../providers/provider-descriptor.js';
 import { openGeneration } from './new-generation.store.js';
-import type { LockedPayment, ResolutionRow } from './resolution.store.js';
+import { findDestinationKey, type LockedPayment, type ResolutionRow } from './resolution.store.js';
 
 export interface Providers {
   get(name: string): PaymentProvider | undefined;
@@ -18,6 +18,17 @@ export class NewGenerations {
     private readonly providers: Providers,
     private readonly cipher: DestinationCipher,
   ) {}
+
+  /**
+   * Reads the keys that `open` needs. Call it before the transaction: inside, it would be a second
+   * connection, and people who decide at once would wait for each other's.
+   * @throws faults of storage; DomainError `not_found`.
+   */
+  async warm(sql: Sql, tenantId: string, paymentId: string): Promise<void> {
+    const keyId = await findDestinationKey(sql, tenantId, paymentId);
+    if (keyId === null) throw new DomainError('not_found');
+    await this.cipher.warm(tenantId, [keyId]);
+  }
 
   /**
    * Longest time, in ms, that a lost request may still execute at this provider.

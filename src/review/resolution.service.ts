@@ -3,6 +3,7 @@ import { DomainError } from '../domain/domain-error.js';
 import { isFinal, type PaymentState } from '../domain/payment-state.js';
 import { transitionsTotal } from '../metrics/metrics.js';
 import type { OutboxNudge } from '../outbox/outbox-nudge.js';
+import { reading } from '../payments/payment-lifecycle.service.js';
 import { resolveReview } from '../payments/review-moves.js';
 import type { Sql, TenantDatabase } from '../persistence/database.js';
 import { newUuid } from '../platform/ids.js';
@@ -116,7 +117,9 @@ export class Resolutions {
     },
   ): Promise<void> {
     if (!who.hasSecondFactor) throw new DomainError('second_factor_required');
-    const approval = await this.db.ofTenant(who.tenantId).transaction((tx) => this.decide(tx, who, of));
+    const db = this.db.ofTenant(who.tenantId);
+    await reading(() => this.generations.warm(db, who.tenantId, of.paymentId));
+    const approval = await db.transaction((tx) => this.decide(tx, who, of));
     if (approval.kind === 'refused') throw approval.error;
     if (approval.kind === 'repeated') return;
     this.outbox.nudge();

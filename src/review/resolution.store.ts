@@ -48,6 +48,21 @@ export async function lockPayment(
   return (await tx.query<LockedPayment>(LOCK, [tenantId, paymentId])).rows[0] ?? null;
 }
 
+const DESTINATION_KEY: Statement = {
+  name: 'resolution-destination-key',
+  text: 'SELECT destination_key_id FROM payment WHERE tenant_id = $1 AND id = $2',
+};
+
+/** The id of the key that opens the payment's destination (primary key), or null without such a payment. */
+export async function findDestinationKey(
+  sql: Sql,
+  tenantId: string,
+  paymentId: string,
+): Promise<string | null> {
+  const { rows } = await sql.query<{ destination_key_id: string }>(DESTINATION_KEY, [tenantId, paymentId]);
+  return rows[0]?.destination_key_id ?? null;
+}
+
 const FACTS: Statement = {
   name: 'resolution-facts',
   text: `SELECT id, source, kind, status, observed_amount, observed_currency

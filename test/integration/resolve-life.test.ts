@@ -4,7 +4,8 @@ import { escalateToReview } from '../../src/payments/review-moves.js';
 import { NewGenerations } from '../../src/review/new-generation.js';
 import { Resolutions } from '../../src/review/resolution.service.js';
 import type { Proposal } from '../../src/review/resolution.js';
-import { testCipher } from '../support/builders.js';
+import { testDigest, testEncryption } from '../support/builders.js';
+import { databaseCipher } from '../support/ciphers.js';
 import { EngineRig, live, pair, type TestEngine } from '../support/engine.js';
 
 /** From an ambiguous call through the decision of two people to the worker's next call. */
@@ -14,9 +15,16 @@ let one: TestEngine;
 let resolutions: Resolutions;
 beforeAll(async () => {
   rig = await EngineRig.start();
-  one = await rig.engine();
-  const generations = new NewGenerations({ get: () => one.provider }, testCipher);
-  resolutions = new Resolutions(rig.db.database, { nudge: () => undefined }, generations);
+  const keys = { encryption: testEncryption, digest: testDigest };
+  const worker = databaseCipher(keys, rig.db.database);
+  one = await rig.engine({
+    cipher: { openParameters: (of) => worker.openParameters(of) },
+  });
+  // One connection, and no key in memory: what the transaction needs was read before it began.
+  const api = rig.db.connect('api', 1);
+  const cipher = databaseCipher(keys, api);
+  const generations = new NewGenerations({ get: () => one.provider }, cipher);
+  resolutions = new Resolutions(api, { nudge: () => undefined }, generations);
 });
 afterAll(() => rig.stop());
 

@@ -102,9 +102,10 @@ export interface PaymentSeed {
 
 /** The keys of `testCipher`; they live as long as the test file. */
 export const testEncryption = newKeySet('test-e');
+export const testDigest = newKeySet('test-d');
 
 /** Opens what `insertScheduled` sealed without a cipher of the test's own. */
-export const testCipher = directCipher({ encryption: testEncryption, digest: newKeySet('test-d') });
+export const testCipher = directCipher({ encryption: testEncryption, digest: testDigest });
 
 async function seal(seed: PaymentSeed, id: string) {
   const cipher = seed.cipher ?? testCipher;
