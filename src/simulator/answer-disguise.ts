@@ -58,6 +58,13 @@ export const anothersObject: Disguise = changed((object) => ({
   destination: 'acct_of_somebody_else',
 }));
 
+/** As providers do who quote the request in their errors: nothing of it may go further than evidence. */
+export const echoedInError: Disguise = (answer) => {
+  const code = firstObject(answer)?.['destination'] ?? 'unknown';
+  const error = { type: 'api_error', code, message: `Could not finish ${answer.body}` };
+  return { status: 500, body: JSON.stringify({ error }) };
+};
+
 /** What the object showed before its last change of status. */
 export const staleStatus: Disguise = changed((object) => ({
   ...('status' in object && { status: STATUS_BEFORE[String(object['status'])] ?? object['status'] }),

@@ -8,6 +8,7 @@ import {
   anothersObject,
   brokenJson,
   changed,
+  echoedInError,
   firstObject,
   lostRows,
   staleStatus,
@@ -163,6 +164,7 @@ const FAULTS: Readonly<Record<CallFaultKind, CarryOut>> = {
     ),
   redirect_307: ({ stage, work }) => stage.answer(work, EMPTY, redirectTo(work)),
 
+  echo_error_after: disguised(echoedInError),
   unknown_status_after: disguised(changed({ status: 'reticulating' })),
   other_currency_after: disguised(changed(({ currency }) => ({ currency: otherCurrency(currency) }))),
   other_destination_after: disguised(changed({ destination: 'acct_of_somebody_else' })),

@@ -32,6 +32,8 @@ const FAULTS_OF_ANY_CALL = [
   /** Announces the whole body, sends half of it and cuts the connection. */
   'truncate_after',
   'unknown_status_after',
+  /** An error that repeats the whole object in its message and the destination as its code. */
+  'echo_error_after',
   'other_amount_after',
   'other_currency_after',
   'other_destination_after',

@@ -65,6 +65,7 @@ const AFTER: readonly FaultInput[] = [
   'empty_200_after',
   'broken_json_after',
   'unknown_status_after',
+  'echo_error_after',
   'other_amount_after',
   'other_currency_after',
   'other_destination_after',

@@ -34,6 +34,7 @@ export const FAULTS: readonly (readonly [FaultInput, Group])[] = [
   ['broken_json_after', 'executed'],
   ['truncate_after', 'executed'],
   ['unknown_status_after', 'executed'],
+  ['echo_error_after', 'executed'],
   ['hang', 'lost'],
   ['reset_before', 'lost'],
   ['http_500_before', 'lost'],
