@@ -2,7 +2,7 @@
 // its own, as a client and as an operator. No answer may be a 5xx, undocumented, or of another form than the
 // description says. Schemathesis (Python, MIT) is installed on demand into the cache folder, locked by hashes.
 //   FUZZ_INPUTS   inputs to send, default 20000
-//   FUZZ_MINUTES  time for all of it, default 12; whoever is slower says so and fails
+//   FUZZ_MINUTES  time for all of it, default 20; whoever is slower says so and fails
 //   FUZZ_SEED     repeats the inputs of a run
 // The last line is `N passed, N failed, N skipped`; exit code 1 when something was found, 2 when it could not run.
 import { execFile, spawn } from 'node:child_process';
@@ -184,7 +184,7 @@ function killChild() {
 
 async function fuzzStack(program, stack, folder) {
   const inputs = setting('FUZZ_INPUTS', 20_000, 10_000_000);
-  const endsAt = Date.now() + setting('FUZZ_MINUTES', 12, 24 * 60) * 60 * 1000;
+  const endsAt = Date.now() + setting('FUZZ_MINUTES', 20, 24 * 60) * 60 * 1000;
   let seed = setting('FUZZ_SEED', 1 + Math.floor(Math.random() * 1_000_000), 2 ** 31);
   const { file, operations } = await readDescription(stack, folder);
   say(`${inputs} inputs for ${operations} operations, seed ${seed}.`);
