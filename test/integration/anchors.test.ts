@@ -45,7 +45,7 @@ describe('an anchor', () => {
       await slow.query(`INSERT INTO setting (name, value) VALUES ('slow', 'x')`);
       // A later transaction commits first; an anchor that trusted times, or numbers seen, would pass the slow one.
       const later = await world.payment();
-      await world.anchor();
+      await world.anchorNow();
       expect((await leaves()).map((leaf) => leaf.payment_id)).not.toContain(later);
       await slow.query('COMMIT');
       await world.anchor();
@@ -62,7 +62,7 @@ describe('an anchor', () => {
       for (let i = 0; i < 15; i++) await world.payment();
     });
     const anchoring = (async () => {
-      while (!isDone) await world.anchor(world.keys, 7);
+      while (!isDone) await world.anchorNow(world.keys, 7);
     })();
     await Promise.all(writers);
     isDone = true;

@@ -251,6 +251,14 @@ describe('payments lanes', () => {
     expect((await as('list')).out).toContain('when it is resumed');
     expect((await as('resume', 'simulated')).out).not.toContain('paused since');
     expect(await rig.lane(LANE)).toMatchObject({ paused: false });
+    const audited = await rig.db.query(
+      `SELECT action, actor, target FROM audit_log WHERE target = $1 ORDER BY id DESC LIMIT 2`,
+      [LANE],
+    );
+    expect(audited).toEqual([
+      { action: 'lane_resumed', actor: 'person:ada', target: LANE },
+      { action: 'lane_paused', actor: 'person:ada', target: LANE },
+    ]);
   });
 
   it('prints JSON for machines, with and without a word', async () => {

@@ -63,6 +63,16 @@ describe('a resolution by two people (P16)', () => {
     expect(review).toEqual({ closed_by: 'person:grace', close_reason: 'resolve' });
     const wakes = await world.db.query(`SELECT 1 FROM outbox WHERE payment_id = $1 AND kind = 'wake'`, [id]);
     expect(wakes).toHaveLength(1);
+    const audited = await world.db.query(
+      `SELECT action, actor, code, amount IS NOT NULL AS has_amount, detail::json->>'resolution' AS resolution
+         FROM audit_log WHERE target = $1 ORDER BY id`,
+      [id],
+    );
+    const decision = { code: 'provider_confirmed', has_amount: true, resolution };
+    expect(audited).toEqual([
+      { action: 'resolution_proposed', actor: 'person:ada', ...decision },
+      { action: 'resolution_approved', actor: 'person:grace', ...decision },
+    ]);
     expect(await findBreaches((text) => world.db.query(text))).toEqual([]);
   });
 

@@ -10,6 +10,7 @@ import type { AnchorKeySet } from '../../src/config/key-file.js';
 import { seedLane, seedTenant } from './builders.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
 import { paymentIn } from './payment-states.js';
+import { until } from './until.js';
 
 /** A set of new anchor keys, all active. */
 export function newAnchorKeys(...ids: readonly string[]): AnchorKeySet {
@@ -30,7 +31,10 @@ export interface AuditWorld {
   readonly folder: string;
   /** A payment of four transitions that ended `returned`. */
   payment(): Promise<string>;
+  /** Anchors what is there, once no test of another database on this server holds the horizon back. */
   anchor(keys?: AnchorKeySet, mostTransitions?: number): Promise<AnchorRun>;
+  /** Anchors as far as the horizon reaches now. */
+  anchorNow(keys?: AnchorKeySet, mostTransitions?: number): Promise<AnchorRun>;
   copy(): Promise<CopyRun>;
   verify(options?: Partial<VerifyOptions>): Promise<VerifyReport>;
   /** What somebody with every right over the database does, unseen by its triggers. */
@@ -44,17 +48,29 @@ export async function createAuditWorld(): Promise<AuditWorld> {
   const lane = await seedLane(db.database);
   const keys = newAnchorKeys('a1');
   const folder = mkdtempSync(join(tmpdir(), 'payments-anchors-'));
+  const anchorNow = (set: AnchorKeySet = keys, mostTransitions?: number): Promise<AnchorRun> =>
+    makeAnchors(db.database, {
+      keys: set,
+      youngMs: 0,
+      ...(mostTransitions === undefined ? {} : { mostTransitions }),
+    });
+  const readReach = async (): Promise<boolean> => {
+    const [row] = await db.query<{ reaches: boolean }>(
+      `SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+                > (SELECT coalesce(max(xact), 0) FROM payment_transition) AS reaches`,
+    );
+    return row?.reaches === true;
+  };
   return {
     db,
     keys,
     folder,
     payment: () => paymentIn('returned', db.database, { tenant, lane }),
-    anchor: (set = keys, mostTransitions) =>
-      makeAnchors(db.database, {
-        keys: set,
-        youngMs: 0,
-        ...(mostTransitions === undefined ? {} : { mostTransitions }),
-      }),
+    anchorNow,
+    anchor: async (set, mostTransitions) => {
+      await until('the end of older transactions', readReach, Boolean);
+      return anchorNow(set, mostTransitions);
+    },
     copy: () => copyAnchors(db.database, folder),
     verify: (options = {}) =>
       verifyHistory({
