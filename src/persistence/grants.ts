@@ -58,8 +58,10 @@ const API: RoleGrants = {
   lane: { ...APPEND, update: PAUSE },
   setting: READ,
   // Who calls is known only after these were read.
-  tenant: READ,
-  api_key: READ,
+  tenant: { select: ['id', 'pseudonym', 'lateness_limit_seconds', 'allows_class_d', 'class_d_max_minor'] },
+  api_key: {
+    select: ['id', 'tenant_id', 'scopes', 'digest', 'pepper_key_id', 'expires_at', 'revoked_at'],
+  },
   schema_migration: READ,
 };
 

@@ -13,7 +13,7 @@ let proxy: TcpProxy;
 let database: Database;
 beforeAll(async () => {
   db = await createTestDatabase('empty');
-  proxy = await startTcpProxy(db.url);
+  proxy = await startTcpProxy(db.urlOf('payments_worker'));
   await db.query('CREATE TABLE counter (id int PRIMARY KEY, n int NOT NULL)');
   await db.query('GRANT ALL ON counter TO payments_worker');
 });
@@ -36,7 +36,7 @@ const READ = { name: 'read', text: 'SELECT * FROM counter ORDER BY id' };
 const PID = { name: 'pid', text: 'SELECT pg_backend_pid() AS pid' };
 
 /** @param limitMs the driver's limit for an answer; the pool's own when absent. */
-function connect(poolSize: number, limitMs?: number, url = db.url): Database {
+function connect(poolSize: number, limitMs?: number, url = db.urlOf('payments_worker')): Database {
   const limit = limitMs === undefined ? {} : { queryMs: limitMs };
   return new Database({ url, poolSize, applicationName: 'faults', ...limit });
 }

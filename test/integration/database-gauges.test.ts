@@ -36,7 +36,7 @@ describe('the gauges that Postgres knows', () => {
       actor: 'test',
       announce: 'wake',
     });
-    const gauges = startDatabaseGauges({ sql: db.database, log });
+    const gauges = startDatabaseGauges({ sql: db.as('payments_read'), log });
     expect(await gauges.refresh()).toBe(true);
     await gauges.stop();
     expect(await valueOf('current{state="scheduled"}')).toBe(2);
@@ -56,7 +56,7 @@ describe('the gauges that Postgres knows', () => {
 
   it('leave a paused lane out of what is due and show it closed', async () => {
     await db.query('UPDATE lane SET paused = true');
-    const gauges = startDatabaseGauges({ sql: db.database, log });
+    const gauges = startDatabaseGauges({ sql: db.as('payments_read'), log });
     expect(await gauges.refresh()).toBe(true);
     await gauges.stop();
     expect(await valueOf('due_oldest_seconds')).toBe(0);
@@ -78,7 +78,7 @@ describe('the gauges that Postgres knows', () => {
     ],
   ])('show a lane that is %s, and leave it out of what is due', async (state, change, atLeast) => {
     await db.query(`UPDATE lane SET ${change}`);
-    const gauges = startDatabaseGauges({ sql: db.database, log });
+    const gauges = startDatabaseGauges({ sql: db.as('payments_read'), log });
     expect(await gauges.refresh()).toBe(true);
     await gauges.stop();
     expect(await valueOf(`lane_state{provider="simulated",state="${state}"}`)).toBe(1);

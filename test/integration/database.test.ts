@@ -7,9 +7,14 @@ let db: TestDatabase;
 let database: Database;
 beforeAll(async () => {
   db = await createTestDatabase();
-  database = new Database({ url: db.url, poolSize: 2, applicationName: 'database-test' });
+  database = new Database({
+    url: db.urlOf('payments_worker'),
+    poolSize: 2,
+    applicationName: 'database-test',
+  });
   await db.query('CREATE TABLE counter (id int PRIMARY KEY, n int NOT NULL)');
   await db.query('INSERT INTO counter VALUES (1, 0)');
+  await db.query('GRANT ALL ON counter TO payments_worker');
 });
 afterAll(async () => {
   await database.close();
@@ -49,7 +54,11 @@ describe('a connection that the server ends', () => {
 
 describe('limits', () => {
   it('a row that somebody holds for too long is a LockTimeout', async () => {
-    const other = new Database({ url: db.url, poolSize: 1, applicationName: 'database-test-holder' });
+    const other = new Database({
+      url: db.urlOf('payments_worker'),
+      poolSize: 1,
+      applicationName: 'database-test-holder',
+    });
     let release: () => void = () => undefined;
     const held = new Promise<void>((resolve) => (release = resolve));
     let locked: () => void = () => undefined;

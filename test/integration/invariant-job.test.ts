@@ -17,7 +17,7 @@ beforeEach(async () => {
     write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>),
   };
   const log = createLogger({ level: 'info', name: 'test', destination });
-  job = new InvariantJob({ url: db.url, log });
+  job = new InvariantJob({ url: db.urlOf('payments_read'), log });
 });
 afterEach(async () => {
   await job.stop();
@@ -79,6 +79,7 @@ describe('the invariant job', () => {
     await db.query('ALTER TABLE payment RENAME TO payment_stored');
     await db.query(`CREATE VIEW payment AS SELECT p.* FROM payment_stored p
       WHERE (SELECT pg_sleep(CASE current_setting('statement_timeout') WHEN '500ms' THEN 5 ELSE 0 END)) IS NOT NULL`);
+    await db.query('GRANT SELECT ON payment TO payments_read');
     const second = (await job.run()).find((result) => result.id === 2);
     expect(second).toMatchObject({ kind: 'checked', scope: 'recent', count: 1, ids: [id] });
     await db.query('ALTER TABLE payment_transition DISABLE TRIGGER ALL');

@@ -62,7 +62,7 @@ function keysOfProcess(): KeysFile {
 async function command(...args: readonly string[]): Promise<{ exitCode: number; json: () => any }> { // eslint-disable-line @typescript-eslint/no-explicit-any
   return payments(['encryption', ...args, '--json'], {
     PAYMENTS_KEYS_FILE: path,
-    PAYMENTS_DATABASE_URL: rig.db.url,
+    PAYMENTS_DATABASE_URL: rig.db.urlOf('payments_worker'),
     PAYMENTS_ADMIN_DATABASE_URL: rig.db.urlOf('payments_admin'),
     PAYMENTS_READ_DATABASE_URL: rig.db.urlOf('payments_read'),
   });

@@ -52,7 +52,9 @@ async function listed(...args: string[]): Promise<readonly ListedApiKey[]> {
 }
 /** As a process that has never seen the key. */
 async function opens(text: string): Promise<boolean> {
-  const answer = await new Authenticator(db.database, keys.pepper, 'test').authenticate(`Bearer ${text}`);
+  const answer = await new Authenticator(db.as('payments_api'), keys.pepper, 'test').authenticate(
+    `Bearer ${text}`,
+  );
   return answer.kind === 'authenticated';
 }
 const audit = (target: string) =>
@@ -226,7 +228,7 @@ describe('the role of the commands', () => {
       ['keys', 'list'],
       ['keys', 'revoke', 'aaaaaaaaaaaa'],
     ]) {
-      const ran = await payments(args, { PAYMENTS_DATABASE_URL: db.url });
+      const ran = await payments(args, { PAYMENTS_DATABASE_URL: db.urlOf('payments_worker') });
       expect([ran.exitCode, ran.err]).toEqual([2, expect.stringContaining('PAYMENTS_ADMIN_DATABASE_URL')]);
     }
     const away = await payments(['keys', 'list'], {

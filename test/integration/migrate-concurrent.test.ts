@@ -63,7 +63,9 @@ describe('migrations that start together (PG-03)', () => {
   it('run once on an empty database, while the others wait and find nothing to do', async () => {
     const db = await emptyDatabase();
     const migrate = await migrateOf();
-    const ran = await Promise.all(Array.from({ length: STARTERS }, () => migrate(db.url)));
+    const ran = await Promise.all(
+      Array.from({ length: STARTERS }, () => migrate(db.urlOf('payments_owner'))),
+    );
     expect(ran.filter((names) => names.length > 0)).toEqual([RELEASED]);
     expect(await recorded(db)).toEqual(RELEASED);
     expect(await heldLocks(db)).toEqual([]);
@@ -73,9 +75,11 @@ describe('migrations that start together (PG-03)', () => {
     const db = await emptyDatabase();
     await (
       await migrateOf()
-    )(db.url);
+    )(db.urlOf('payments_owner'));
     const migrate = await migrateOf([Pending1900000000000]);
-    const ran = await Promise.all(Array.from({ length: STARTERS }, () => migrate(db.url)));
+    const ran = await Promise.all(
+      Array.from({ length: STARTERS }, () => migrate(db.urlOf('payments_owner'))),
+    );
     expect(ran.filter((names) => names.length > 0)).toEqual([['Pending1900000000000']]);
     expect(await recorded(db)).toEqual([...RELEASED, 'Pending1900000000000']);
   });
@@ -83,11 +87,13 @@ describe('migrations that start together (PG-03)', () => {
   it('roll back one that fails, keep those before it, and let go of the lock', async () => {
     const db = await emptyDatabase();
     const migrate = await migrateOf([Broken1900000000001]);
-    const ran = await Promise.allSettled(Array.from({ length: STARTERS }, () => migrate(db.url)));
+    const ran = await Promise.allSettled(
+      Array.from({ length: STARTERS }, () => migrate(db.urlOf('payments_owner'))),
+    );
     expect(ran.every((each) => each.status === 'rejected')).toBe(true);
     expect(await recorded(db)).toEqual(RELEASED);
     expect(await db.query(`SELECT to_regclass('half') AS half`)).toEqual([{ half: null }]);
     expect(await heldLocks(db)).toEqual([]);
-    expect(await (await migrateOf())(db.url)).toEqual([]);
+    expect(await (await migrateOf())(db.urlOf('payments_owner'))).toEqual([]);
   });
 });

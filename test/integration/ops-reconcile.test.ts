@@ -33,7 +33,7 @@ async function paid(): Promise<string> {
 async function reconcile(lines: readonly LineSeed[], ...more: readonly string[]): Promise<Ran> {
   const path = rig.write(settlementCsv(lines));
   return payments(['reconcile', '--file', path, '--provider', provider, ...more], {
-    PAYMENTS_DATABASE_URL: db.url,
+    PAYMENTS_DATABASE_URL: db.urlOf('payments_worker'),
   });
 }
 
@@ -65,7 +65,7 @@ describe('payments reconcile', () => {
   it('gives machines the same with --json, and the same again for a file that was imported before', async () => {
     const path = rig.write(settlementCsv([{ txn: unique('txn'), paymentId: await paid(), gross: '-1.00' }]));
     const args = ['reconcile', '--file', path, '--provider', provider, '--json'];
-    const env = { PAYMENTS_DATABASE_URL: db.url };
+    const env = { PAYMENTS_DATABASE_URL: db.urlOf('payments_worker') };
     const [first, again] = [await payments(args, env), await payments(args, env)];
     expect([first.exitCode, again.exitCode]).toEqual([1, 1]);
     expect(first.json()).toMatchObject({
@@ -83,7 +83,7 @@ describe('payments reconcile', () => {
   it('refuses a provider that no payment goes through: every row would be unexpected', async () => {
     const path = rig.write(settlementCsv([{ txn: unique('txn'), paymentId: await paid() }]));
     const ran = await payments(['reconcile', '--file', path, '--provider', 'simulatde'], {
-      PAYMENTS_DATABASE_URL: db.url,
+      PAYMENTS_DATABASE_URL: db.urlOf('payments_worker'),
     });
     expect(ran.exitCode).toBe(2);
     expect(ran.err).toContain('No payment goes through a provider simulatde.');
@@ -93,7 +93,7 @@ describe('payments reconcile', () => {
   it('refuses a file of another form with a sentence, exit code 2', async () => {
     const path = rig.write('name,amount\nx,1\n');
     const ran = await payments(['reconcile', '--file', path, '--provider', provider], {
-      PAYMENTS_DATABASE_URL: db.url,
+      PAYMENTS_DATABASE_URL: db.urlOf('payments_worker'),
     });
     expect([ran.exitCode, ran.out]).toEqual([2, '']);
     expect(ran.err).toContain('The header is none of a known settlement report');

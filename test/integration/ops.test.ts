@@ -36,7 +36,8 @@ function keysFile(development: boolean): string {
 
 /** A Temporal and a provider that nobody serves. */
 const environment = (more: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv => ({
-  PAYMENTS_DATABASE_URL: db.url,
+  PAYMENTS_DATABASE_URL: db.urlOf('payments_worker'),
+  PAYMENTS_ADMIN_DATABASE_URL: db.urlOf('payments_admin'),
   PAYMENTS_KEYS_FILE: keysFile(true),
   PAYMENTS_TEMPORAL_ADDRESS: '127.0.0.1:1',
   ...more,
@@ -44,7 +45,7 @@ const environment = (more: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv => ({
 
 describe('payments migrate', () => {
   it('needs only the database, names what it ran, and runs nothing twice', async () => {
-    const env = { PAYMENTS_DATABASE_URL: empty.url };
+    const env = { PAYMENTS_OWNER_DATABASE_URL: empty.urlOf('payments_owner') };
     const first = await payments(['migrate', '--json'], env);
     expect(first).toMatchObject({ exitCode: 0, err: '' });
     expect(first.json()).toEqual({ ran: MIGRATIONS.map((migration) => migration.name) });
@@ -55,8 +56,8 @@ describe('payments migrate', () => {
   });
 
   it('answers 2 when Postgres cannot be asked', async () => {
-    const url = db.url.replace(/:\d+\//, ':1/');
-    const { exitCode, err } = await payments(['migrate'], { PAYMENTS_DATABASE_URL: url });
+    const url = db.urlOf('payments_owner').replace(/:\d+\//, ':1/');
+    const { exitCode, err } = await payments(['migrate'], { PAYMENTS_OWNER_DATABASE_URL: url });
     expect(exitCode).toBe(2);
     expect(err).toContain('Postgres could not be asked');
   });
@@ -64,7 +65,9 @@ describe('payments migrate', () => {
   it('answers 1 when a migration fails, and leaves nothing of it behind', async () => {
     const broken = await createTestDatabase('empty');
     await broken.query('CREATE TABLE setting (name text)');
-    const { exitCode, err } = await payments(['migrate'], { PAYMENTS_DATABASE_URL: broken.url });
+    const { exitCode, err } = await payments(['migrate'], {
+      PAYMENTS_OWNER_DATABASE_URL: broken.urlOf('payments_owner'),
+    });
     expect(exitCode).toBe(1);
     expect(err).toContain('rolled back');
     expect(await broken.query(`SELECT to_regclass('payment') AS t`)).toEqual([{ t: null }]);
@@ -77,7 +80,7 @@ describe('payments seed-local', () => {
     const ran = await payments(['seed-local', '--json'], environment());
     expect(ran).toMatchObject({ exitCode: 0, err: '' });
     const { api_keys: keys } = ran.json() as { api_keys: Record<string, string> };
-    const authenticator = new Authenticator(db.database, PEPPER, 'test');
+    const authenticator = new Authenticator(db.as('payments_api'), PEPPER, 'test');
     const scopes: Record<string, unknown> = {};
     for (const [name, key] of Object.entries(keys)) {
       const answer = await authenticator.authenticate(`Bearer ${key}`);
@@ -115,7 +118,9 @@ describe('payments seed-local', () => {
 
 describe('payments invariants', () => {
   it('answers 0 on lawful rows and leaves none unchecked', async () => {
-    const ran = await payments(['invariants', '--json'], { PAYMENTS_DATABASE_URL: db.url });
+    const ran = await payments(['invariants', '--json'], {
+      PAYMENTS_READ_DATABASE_URL: db.urlOf('payments_read'),
+    });
     expect(ran.exitCode).toBe(0);
     const report = ran.json() as { invariants: { violations: number }[] };
     expect(report.invariants).toHaveLength(19);
@@ -128,17 +133,19 @@ describe('payments invariants', () => {
     const id = await paymentIn('cancelled', db.database, { tenant, lane });
     await openGeneration(db.database, id);
     await openAttempt(db.database, id);
-    const table = await payments(['invariants'], { PAYMENTS_DATABASE_URL: db.url });
+    const table = await payments(['invariants'], { PAYMENTS_READ_DATABASE_URL: db.urlOf('payments_read') });
     expect(table.exitCode).toBe(1);
     expect(table.out).toContain(id);
-    const json = await payments(['invariants', '--json'], { PAYMENTS_DATABASE_URL: db.url });
+    const json = await payments(['invariants', '--json'], {
+      PAYMENTS_READ_DATABASE_URL: db.urlOf('payments_read'),
+    });
     const report = json.json() as { invariants: { id: number; payment_ids: string[] }[] };
     expect(report.invariants.find((each) => each.id === 2)?.payment_ids).toEqual([id]);
   });
 
   it('answers 2, never 0, when it could not check', async () => {
     const unborn = await createTestDatabase('empty');
-    const ran = await payments(['invariants'], { PAYMENTS_DATABASE_URL: unborn.url });
+    const ran = await payments(['invariants'], { PAYMENTS_READ_DATABASE_URL: unborn.urlOf('payments_read') });
     expect(ran.exitCode).toBe(2);
     expect(ran.out).toContain('NOT CHECKED');
     await unborn.drop();

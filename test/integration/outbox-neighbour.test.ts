@@ -13,7 +13,11 @@ let relay: OutboxRelay;
 let pay: (inSeconds: number) => Promise<string>;
 beforeEach(async () => {
   db = await createTestDatabase();
-  database = new Database({ url: db.url, poolSize: 3, applicationName: 'neighbour-test' });
+  database = new Database({
+    url: db.urlOf('payments_relay'),
+    poolSize: 3,
+    applicationName: 'neighbour-test',
+  });
   starter = new FakeStarter();
   const tenant = await seedTenant(db.database);
   const lane = await seedLane(db.database);

@@ -43,7 +43,7 @@ afterEach(async () => {
 
 function addRelay(prepare: (rig: RelayRig) => void = () => undefined): RelayRig {
   const database = new TappedDatabase({
-    url: db.url,
+    url: db.urlOf('payments_relay'),
     poolSize: 4,
     applicationName: `relay-${relays.length}`,
   });

@@ -90,7 +90,7 @@ describe('a provider that is silent for the whole ladder, then honest (P7)', () 
     expect(lookups.length).toBeGreaterThanOrEqual(5);
 
     const gauges = startDatabaseGauges({
-      sql: rig.db.database,
+      sql: rig.db.as('payments_read'),
       log: createLogger({ level: 'silent', name: 'test' }),
     });
     expect(await gauges.refresh()).toBe(true);

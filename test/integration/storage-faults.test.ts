@@ -14,7 +14,7 @@ let rig: EngineRig;
 let proxy: TcpProxy;
 beforeAll(async () => {
   rig = await EngineRig.start();
-  proxy = await startTcpProxy(rig.db.url);
+  proxy = await startTcpProxy(rig.db.urlOf('payments_worker'));
 });
 afterAll(async () => {
   proxy.mode = 'open';
@@ -126,7 +126,12 @@ describe('a COMMIT in doubt', () => {
   });
 
   it('that took too long for the driver never gives its answer to the next statement', async () => {
-    const database = new Database({ url: rig.db.url, poolSize: 1, applicationName: 'slow', queryMs: 200 });
+    const database = new Database({
+      url: rig.db.urlOf('payments_worker'),
+      poolSize: 1,
+      applicationName: 'slow',
+      queryMs: 200,
+    });
     const slow = database.query({ name: 'slow', text: `SELECT 'old' AS text, pg_sleep(1)` });
     await expect(slow).rejects.toBeInstanceOf(OutcomeUnknown);
     const { rows } = await database.query({ name: 'next', text: `SELECT 'new' AS text` });

@@ -47,7 +47,7 @@ afterEach(async () => {
 /** A sweep with a starter of its own; started unless the test wants to prepare it first. */
 function addSweep(prepare: (rig: SweepRig) => void = () => undefined): SweepRig {
   const database = new TappedDatabase({
-    url: db.url,
+    url: db.urlOf('payments_worker'),
     poolSize: 3,
     applicationName: `sweep-${sweeps.length}`,
   });

@@ -145,7 +145,7 @@ describe('the inbox', () => {
 
   it('shows what has waited for 15 minutes, and the age of the oldest', async () => {
     const gauges = startDatabaseGauges({
-      sql: rig.db.database,
+      sql: rig.db.as('payments_read'),
       log: createLogger({ level: 'silent', name: 'test' }),
     });
     await gauges.refresh();

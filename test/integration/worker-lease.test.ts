@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => db.drop());
 beforeEach(async () => {
-  database = new TappedDatabase({ url: db.url, poolSize: 2, applicationName: 'lease' });
+  database = new TappedDatabase({ url: db.urlOf('payments_worker'), poolSize: 2, applicationName: 'lease' });
   losses = 0;
   lease = new WorkerLease(database, () => losses++);
   await lease.start();
@@ -129,7 +129,11 @@ describe('the lease of a worker', () => {
   });
 
   it('is waited for when Postgres is away at the start', async () => {
-    const late = new TappedDatabase({ url: db.url, poolSize: 1, applicationName: 'late' });
+    const late = new TappedDatabase({
+      url: db.urlOf('payments_worker'),
+      poolSize: 1,
+      applicationName: 'late',
+    });
     let tries = 0;
     late.tap('worker-create', (run) =>
       ++tries < 3 ? Promise.reject(new StorageUnavailable('away')) : run(),

@@ -95,7 +95,9 @@ export async function createTestDatabase(
 ): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`;
   const template = start === 'template' ? 'payments_template' : 'template0';
-  await asAdmin(serverUrl, (admin) => admin.query(`CREATE DATABASE ${name} TEMPLATE ${template}`));
+  await asAdmin(serverUrl, (admin) =>
+    admin.query(`CREATE DATABASE ${name} TEMPLATE ${template} OWNER payments_owner`),
+  );
   const url = `${serverUrl}${name}`;
   const admin = new pg.Pool({ connectionString: url, max: 4, application_name: 'test-query', types });
   admin.on('error', () => undefined);

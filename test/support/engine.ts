@@ -120,7 +120,7 @@ export class EngineRig {
   }
 
   /** Another way to this database that a test can tap; closed with the rig. */
-  tapped(applicationName: string, poolSize = 10, url = this.db.url): TappedDatabase {
+  tapped(applicationName: string, poolSize = 10, url = this.db.urlOf('payments_worker')): TappedDatabase {
     const database = new TappedDatabase({ url, poolSize, applicationName });
     this.databases.push(database);
     return database;

@@ -233,7 +233,11 @@ export class WebhookRig {
     readonly database: TappedDatabase;
     readonly processing: ProcessEvent;
   } {
-    const database = new TappedDatabase({ url: this.db.url, poolSize: 10, applicationName: 'inbox' });
+    const database = new TappedDatabase({
+      url: this.db.urlOf('payments_worker'),
+      poolSize: 10,
+      applicationName: 'inbox',
+    });
     this.databases.push(database);
     const processing = new ProcessEvent({
       sql: database,

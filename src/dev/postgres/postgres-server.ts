@@ -235,7 +235,10 @@ export class PostgresServer {
 }
 
 function withRolePasswords(credentials: Credentials): Credentials {
-  const made = ROLES.map((role) => [role, credentials.role_passwords[role] ?? newPassword()]);
+  const made = ROLES.filter((role) => role !== OWNER).map((role) => [
+    role,
+    credentials.role_passwords[role] ?? newPassword(),
+  ]);
   return { ...credentials, role_passwords: Object.fromEntries(made) as Record<string, string> };
 }
 

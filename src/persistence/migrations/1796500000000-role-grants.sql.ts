@@ -35,8 +35,8 @@ const API: readonly string[] = [
   `SELECT, INSERT, UPDATE (${PAUSE}) ON lane`,
   `SELECT ON setting`,
   // Who calls is known only after these were read, so their rows are not those of one tenant.
-  `SELECT ON tenant`,
-  `SELECT ON api_key`,
+  `SELECT (id, pseudonym, lateness_limit_seconds, allows_class_d, class_d_max_minor) ON tenant`,
+  `SELECT (id, tenant_id, scopes, digest, pepper_key_id, expires_at, revoked_at) ON api_key`,
   `SELECT ON schema_migration`,
 ];
 
