@@ -165,7 +165,8 @@ describe('a route of ours that loses its declaration', () => {
     Reflect.defineMetadata(config, {}, handler);
     try {
       const log = createLogger({ level: 'silent', name: 'api' });
-      const parts = { config: api.config, keys: api.keys, log, database: db.database };
+      const database = db.as('payments_api');
+      const parts = { config: api.config, keys: api.keys, log, database, relayDatabase: database };
       const start = createApiApp({ ...parts, providers: registryOf([]), outbox: { nudge: () => undefined } });
       await expect(start).rejects.toThrow(/^Route (GET|POST) \/v1\/.* declares no scope\./);
     } finally {
