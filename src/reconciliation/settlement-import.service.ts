@@ -11,10 +11,17 @@ import {
 import { BOOKING_LAG_MS, type Reading } from './settlement-line.js';
 import { readReport, type SettlementReport } from './settlement-report.store.js';
 import { identifyFile, readSettlement } from './settlement-source.js';
-import { PortionLost, storePortion } from './store-portion.js';
+import {
+  askPortion,
+  NOTHING_TOLD,
+  PortionLost,
+  storePortion,
+  type Portion,
+  type Told,
+} from './store-portion.js';
 
 /** Rows of one transaction: large enough that its commit costs nothing, short enough to end in time. */
-const ROWS_AT_ONCE = 1_000;
+const ROWS_AT_ONCE = 2_000;
 /** Another import that stores the same lines is met again at most this often. */
 const TRIES = 5;
 /** Rounds of missing payments: bounded, whatever the table holds. */
@@ -93,7 +100,10 @@ export class SettlementImportService {
     return file;
   }
 
-  /** Reads the next portion while Postgres stores the one before: at most two are in memory. */
+  /**
+   * Three steps at once: a portion is stored while the next one's questions are answered and the one after
+   * that is read. At most three are in memory.
+   */
   private async storeAll(
     file: StoredFile,
     first: readonly Reading[],
@@ -101,10 +111,13 @@ export class SettlementImportService {
     onRows: (rows: number) => void,
   ): Promise<void> {
     let done = file.rowsDone;
+    let told = NOTHING_TOLD;
     let storing: Promise<void> = Promise.resolve();
-    const store = (readings: readonly Reading[]): void => {
+    const store = (asked: Promise<Portion>): void => {
       storing = (async () => {
-        done = await this.storeOne(file, done, readings);
+        const stored = await this.storeOne(file, done, await asked, told);
+        done = stored.rowsDone;
+        told = stored.told;
         onRows(done);
       })();
       // Awaited below; until then a failure must not count as unhandled.
@@ -112,8 +125,11 @@ export class SettlementImportService {
     };
     try {
       for await (const portion of portions(first, rest, file.rowsDone)) {
+        // Everything but the portion that is being stored now is visible to these questions.
+        const asked = askPortion(this.database, file.provider, portion);
+        asked.catch(() => undefined);
         await storing;
-        store(portion);
+        store(asked);
       }
     } finally {
       // Also when the file turns out to be broken: what was read before that is stored.
@@ -121,15 +137,23 @@ export class SettlementImportService {
     }
   }
 
-  private async storeOne(file: StoredFile, rowsDone: number, readings: readonly Reading[]): Promise<number> {
+  private async storeOne(
+    file: StoredFile,
+    rowsDone: number,
+    asked: Portion,
+    before: Told,
+  ): Promise<{ readonly rowsDone: number; readonly told: Told }> {
+    let portion = asked;
     for (let tries = 1; ; tries++) {
       try {
-        return await storePortion(this.database, file, rowsDone, readings);
+        return await storePortion(this.database, file, rowsDone, portion, before);
       } catch (error) {
         const isPassing =
           (error instanceof PortionLost && error.why === 'same_line') ||
           (error as { code?: unknown }).code === DEADLOCK;
         if (!isPassing || tries >= TRIES) throw error;
+        // What the other import stored is known now.
+        portion = await askPortion(this.database, file.provider, portion.readings);
       }
     }
   }

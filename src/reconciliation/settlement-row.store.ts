@@ -8,7 +8,6 @@ export interface LineKnowledge {
   /** Place of the line in the question, from 0. */
   readonly no: number;
   readonly storedFileId: bigint | null;
-  readonly storedRowNo: number | null;
   readonly storedIsSame: boolean | null;
   readonly bySource: string | null;
   readonly paymentId: string | null;
@@ -34,22 +33,19 @@ const PAYMENT = 'q.id, q.provider, q.amount, q.currency, q.state, q.provider_ref
  */
 const KNOW: Statement = {
   name: 'settlement-know-lines',
-  text: `SELECT t.no::integer - 1 AS no, k.file_id AS "storedFileId", k.row_no AS "storedRowNo",
-    (k.kind, k.gross, k.fee, k.net, k.currency, k.source_id, k.reference) IS NOT DISTINCT FROM
-      (t.kind, t.gross, t.fee, t.net, t.currency, t.source_id, t.reference) AS "storedIsSame",
+  text: `SELECT t.no::integer - 1 AS no, k.file_id AS "storedFileId",
     CASE WHEN s.id IS NOT NULL THEN s.id WHEN n.provider_ref = t.source_id AND n.provider = $1 THEN n.id
       END AS "bySource",
     p.id AS "paymentId", p.provider AS "paymentProvider", p.amount, p.currency, p.state,
     p.provider_ref AS "providerRef", g.last AS "lastGeneration", g.knows AS "knowsGeneration",
-    (extract(epoch FROM t.booked_at - p.submission_started_at) * 1000)::double precision AS "bookedAfterMs",
+    (extract(epoch FROM p.submission_started_at) * 1000)::double precision AS "startedAtMs",
     EXISTS (SELECT 1 FROM settlement_row o WHERE o.payment_id = p.id AND o.kind = 'payment'
        AND o.bucket <> 'unexpected_at_provider' AND (o.provider, o.txn_id) <> ($1, t.txn_id) OFFSET 0) AS "hasOtherLine",
     EXISTS (SELECT 1 FROM settlement_missing m WHERE m.payment_id = p.id AND m.appeared_at IS NULL
        OFFSET 0) AS "wasMissing"
-  FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[],
-      $10::timestamptz[], $11::text[], $12::integer[]) WITH ORDINALITY
-    AS t (txn_id, kind, source_id, reference, gross, fee, net, currency, booked_at, payment_id, generation, no)
-  LEFT JOIN LATERAL (SELECT l.* FROM settlement_row l
+  FROM unnest($2::text[], $3::text[], $4::text[], $5::integer[]) WITH ORDINALITY
+    AS t (txn_id, source_id, payment_id, generation, no)
+  LEFT JOIN LATERAL (SELECT l.file_id FROM settlement_row l
      WHERE l.provider = $1 AND l.txn_id = t.txn_id OFFSET 0) k ON true
   LEFT JOIN LATERAL (SELECT ${PAYMENT} FROM payment q WHERE q.id = t.payment_id OFFSET 0) n ON true
   LEFT JOIN LATERAL (SELECT ${PAYMENT} FROM payment q WHERE q.provider_ref = t.source_id AND q.provider = $1
@@ -64,32 +60,70 @@ const KNOW: Statement = {
      FROM submission u WHERE u.payment_id = p.id) g ON true`,
 };
 
+/** Of lines that came before: which are the same in every field that money or identity hangs on. */
+const SAME: Statement = {
+  name: 'settlement-same-lines',
+  text: `SELECT t.no::integer - 1 AS no
+    FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[])
+      WITH ORDINALITY AS t (txn_id, kind, source_id, reference, gross, fee, net, currency, no)
+    CROSS JOIN LATERAL (SELECT l.* FROM settlement_row l
+       WHERE l.provider = $1 AND l.txn_id = t.txn_id OFFSET 0) k
+   WHERE (k.kind, k.gross, k.fee, k.net, k.currency, k.source_id, k.reference) IS NOT DISTINCT FROM
+      (t.kind, t.gross, t.fee, t.net, t.currency, t.source_id, t.reference)`,
+};
+
+type KnownRow = Omit<LineKnowledge, 'storedIsSame' | 'bookedAfterMs'> & {
+  /** Epoch ms on the database's clock. */
+  readonly startedAtMs: number | null;
+};
+
 /** What is known of each line, in their order. */
 export async function knowLines(
   sql: Sql,
   provider: string,
   lines: readonly SettlementLine[],
 ): Promise<readonly LineKnowledge[]> {
-  const { rows } = await sql.query<LineKnowledge>(KNOW, [
+  if (lines.length === 0) return [];
+  const { rows } = await sql.query<KnownRow>(KNOW, [
     provider,
     lines.map((l) => l.txnId),
-    lines.map((l) => l.kind),
     lines.map((l) => l.sourceId),
-    lines.map((l) => l.reference),
-    lines.map((l) => l.grossMinor),
-    lines.map((l) => l.feeMinor),
-    lines.map((l) => l.netMinor),
-    lines.map((l) => l.currency),
-    lines.map((l) => l.bookedAt),
     lines.map((l) => l.paymentId),
     lines.map((l) => l.generation),
   ]);
-  const ordered: (LineKnowledge | undefined)[] = Array.from({ length: lines.length });
+  const ordered: (KnownRow | undefined)[] = Array.from({ length: lines.length });
   for (const row of rows) ordered[row.no] = row;
-  return ordered.map((row) => {
+  const same = await sameLines(sql, provider, lines, ordered);
+  return lines.map((line, no) => {
+    const row = ordered[no];
     if (row === undefined) throw new Error('a settlement line got no answer, which the statement rules out');
-    return row;
+    const bookedAfterMs = row.startedAtMs === null ? null : Date.parse(line.bookedAt) - row.startedAtMs;
+    return { ...row, bookedAfterMs, storedIsSame: row.storedFileId === null ? null : same.has(no) };
   });
+}
+
+/** Few lines of a file came before, or all of them: only these are compared. @returns their places. */
+async function sameLines(
+  sql: Sql,
+  provider: string,
+  lines: readonly SettlementLine[],
+  known: readonly (KnownRow | undefined)[],
+): Promise<ReadonlySet<number>> {
+  const places = known.flatMap((row, no) => (row?.storedFileId == null ? [] : [no]));
+  if (places.length === 0) return new Set();
+  const stored = places.flatMap((no) => lines[no] ?? []);
+  const { rows } = await sql.query<{ no: number }>(SAME, [
+    provider,
+    stored.map((l) => l.txnId),
+    stored.map((l) => l.kind),
+    stored.map((l) => l.sourceId),
+    stored.map((l) => l.reference),
+    stored.map((l) => l.grossMinor),
+    stored.map((l) => l.feeMinor),
+    stored.map((l) => l.netMinor),
+    stored.map((l) => l.currency),
+  ]);
+  return new Set(rows.flatMap(({ no }) => places[no] ?? []));
 }
 
 /** By txn_id, so that two imports that meet wait for each other in one order. */

@@ -11,9 +11,12 @@ export function parseSettlementTime(text: string): string | null {
   if (!found) return null;
   const [, date = '', time = '00:00:00', offset = 'Z'] = found;
   const instant = `${date}T${time}${offset}`;
-  const ms = Date.parse(instant);
-  if (Number.isNaN(ms)) return null;
+  if (Number.isNaN(Date.parse(instant))) return null;
   // JavaScript reads 31 February as 3 March; Postgres would refuse the whole batch.
-  const dayMs = Date.parse(`${date}T00:00:00Z`);
-  return new Date(dayMs).toISOString().slice(0, 10) === date ? instant : null;
+  return Number(date.slice(8, 10)) <= daysOf(Number(date.slice(0, 4)), Number(date.slice(5, 7)))
+    ? instant
+    : null;
 }
+
+/** @param month 1 to 12. Day 0 of the next month is the last of this one. */
+const daysOf = (year: number, month: number): number => new Date(Date.UTC(year, month, 0)).getUTCDate();

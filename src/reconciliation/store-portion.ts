@@ -25,28 +25,56 @@ export class PortionLost extends Error {
   }
 }
 
+/**
+ * What a portion told: the next one's questions were asked before it was stored. Its new lines by txn id,
+ * and the payments that it tells of.
+ */
+export interface Told {
+  readonly lines: ReadonlyMap<string, SettlementLine>;
+  readonly paid: ReadonlySet<string>;
+}
+export const NOTHING_TOLD: Told = Object.freeze({ lines: new Map<string, never>(), paid: new Set<never>() });
+
+/** A part of a file, with what was known of its lines when it was asked. */
+export interface Portion {
+  readonly readings: readonly Reading[];
+  readonly known: readonly LineKnowledge[];
+}
+
+/** Asks what is known of the lines of `readings`. @throws faults of storage. Twice: asks again. */
+export async function askPortion(sql: Sql, provider: string, readings: readonly Reading[]): Promise<Portion> {
+  return { readings, known: await knowLines(sql, provider, linesOf(readings)) };
+}
+
+const linesOf = (readings: readonly Reading[]): readonly SettlementLine[] =>
+  readings.flatMap((reading) => (reading.kind === 'line' ? [reading.line] : []));
+
 interface Sorted {
   readonly rows: JudgedLine[];
   readonly faults: FaultRow[];
   known: number;
+  readonly told: Told;
 }
 
 /**
  * Judges and stores the next rows of a file in one transaction, with how far the file is: a killed
  * import goes on exactly after the last portion that was committed.
- * @param rowsDone how far the file was before; `readings` begin right after.
- * @returns how far it is now.
+ * @param rowsDone how far the file was before; the portion begins right after. It must have been asked
+ * about after everything but the portion right before it was stored.
+ * @param before what the portion right before it told.
+ * @returns how far the file is now, and what this portion told.
  * @throws PortionLost; faults of storage. Twice: the second is lost, nothing is doubled.
  */
 export async function storePortion(
   database: Database,
   file: { readonly id: bigint; readonly provider: string },
   rowsDone: number,
-  readings: readonly Reading[],
-): Promise<number> {
+  portion: Portion,
+  before: Told,
+): Promise<{ readonly rowsDone: number; readonly told: Told }> {
+  const sorted = sortPortion(file, portion, before);
   return database.transaction(async (tx) => {
     if ((await lockFile(tx, file.id)) !== rowsDone) throw new PortionLost('same_file');
-    const sorted = await sortReadings(tx, file, readings);
     if ((await insertRows(tx, file, sorted.rows)) !== sorted.rows.length) throw new PortionLost('same_line');
     await insertFaults(tx, file.id, sorted.faults);
     await noteAppeared(
@@ -54,49 +82,54 @@ export async function storePortion(
       sorted.rows.flatMap((r) => (r.judgement.reason === 'was_missing' ? (r.judgement.paymentId ?? []) : [])),
     );
     await countBuckets(tx, file.provider, countsOf(sorted));
-    const done = rowsDone + readings.length;
+    const done = rowsDone + portion.readings.length;
     await advanceFile(tx, file.id, {
       rowsDone: done,
       rowsKnown: sorted.known,
       ...bookedRange(sorted.rows),
     });
-    return done;
+    return { rowsDone: done, told: sorted.told };
   });
 }
 
-async function sortReadings(
-  tx: Sql,
+function sortPortion(
   file: { readonly id: bigint; readonly provider: string },
-  readings: readonly Reading[],
-): Promise<Sorted> {
-  const sorted: Sorted = { rows: [], faults: [], known: 0 };
-  const lines: SettlementLine[] = [];
-  for (const reading of readings) {
-    if (reading.kind === 'line') lines.push(reading.line);
-    else
-      sorted.faults.push({ rowNo: reading.rowNo, bucket: 'unreadable', reason: reading.reason, txnId: null });
-  }
-  const known = await knowLines(tx, file.provider, lines);
-  const first = new Map<string, SettlementLine>();
+  { readings, known }: Portion,
+  before: Told,
+): Sorted {
+  const lines = new Map<string, SettlementLine>();
   const paid = new Set<string>();
-  for (const [i, line] of lines.entries()) {
+  const sorted: Sorted = { rows: [], faults: [], known: 0, told: { lines, paid } };
+  const paidSoFar = new Set(before.paid);
+  for (const reading of readings) {
+    if (reading.kind === 'line') continue;
+    sorted.faults.push({ rowNo: reading.rowNo, bucket: 'unreadable', reason: reading.reason, txnId: null });
+  }
+  for (const [i, line] of linesOf(readings).entries()) {
     const knowledge = known[i];
     if (knowledge === undefined) continue;
-    const before = first.get(line.txnId);
-    if (before !== undefined) {
-      sorted.faults.push(duplicateOf(line, isSame(line, before)));
+    const earlier = lines.get(line.txnId) ?? before.lines.get(line.txnId);
+    if (earlier !== undefined) {
+      sorted.faults.push(duplicateOf(line, isSame(line, earlier)));
     } else if (knowledge.storedFileId !== null) {
       // The same line in another file is a file issued again; in this file it stands twice.
       const same = knowledge.storedIsSame === true;
       if (same && knowledge.storedFileId !== file.id) sorted.known++;
       else sorted.faults.push(duplicateOf(line, same));
     } else {
-      first.set(line.txnId, line);
-      sorted.rows.push({ line, judgement: judge(line, knowledge, file.provider, paid) });
+      lines.set(line.txnId, line);
+      const judgement = judge(line, knowledge, file.provider, paidSoFar);
+      sorted.rows.push({ line, judgement });
+      if (judgement.paymentId === null || !tellsOfPayment(line, judgement)) continue;
+      paid.add(judgement.paymentId);
+      paidSoFar.add(judgement.paymentId);
     }
   }
   return sorted;
 }
+
+const tellsOfPayment = (line: SettlementLine, { bucket }: Judgement): boolean =>
+  line.kind === 'payment' && bucket !== 'unexpected_at_provider';
 
 /** A repeated id with other content is never taken for the line: what was stored first stays. */
 function duplicateOf(line: SettlementLine, same: boolean): FaultRow {
@@ -116,13 +149,15 @@ function isSame(a: SettlementLine, b: SettlementLine): boolean {
   );
 }
 
-/** @param paid payments that an earlier line of this portion told of. */
-function judge(line: SettlementLine, known: LineKnowledge, provider: string, paid: Set<string>): Judgement {
+/** @param paid payments that an earlier line of this portion or the one before told of. */
+function judge(
+  line: SettlementLine,
+  known: LineKnowledge,
+  provider: string,
+  paid: ReadonlySet<string>,
+): Judgement {
   const payment = paymentOf(known, paid);
-  const judgement = judgeLine(line, { provider, bySource: known.bySource, payment }, BOOKING_LAG_MS);
-  const told = line.kind === 'payment' && judgement.bucket !== 'unexpected_at_provider';
-  if (told && judgement.paymentId !== null) paid.add(judgement.paymentId);
-  return judgement;
+  return judgeLine(line, { provider, bySource: known.bySource, payment }, BOOKING_LAG_MS);
 }
 
 /** The payment that a line names, as the judgement needs it. @param paid payments that an earlier line of the same portion told of. */
@@ -156,13 +191,12 @@ function bookedRange(rows: readonly JudgedLine[]): {
   readonly firstBookedAt: string | null;
   readonly lastBookedAt: string | null;
 } {
-  let first: JudgedLine | null = null;
-  let last: JudgedLine | null = null;
-  for (const row of rows) {
-    if (first === null || at(row) < at(first)) first = row;
-    if (last === null || at(row) > at(last)) last = row;
+  let first = { atMs: Infinity, text: null as string | null };
+  let last = { atMs: -Infinity, text: null as string | null };
+  for (const { line } of rows) {
+    const atMs = Date.parse(line.bookedAt);
+    if (atMs < first.atMs) first = { atMs, text: line.bookedAt };
+    if (atMs > last.atMs) last = { atMs, text: line.bookedAt };
   }
-  return { firstBookedAt: first?.line.bookedAt ?? null, lastBookedAt: last?.line.bookedAt ?? null };
+  return { firstBookedAt: first.text, lastBookedAt: last.text };
 }
-
-const at = (row: JudgedLine): number => Date.parse(row.line.bookedAt);

@@ -7,7 +7,7 @@ import { UnusableFile } from '../../src/reconciliation/settlement-line.js';
 import { registerFile } from '../../src/reconciliation/settlement-file.store.js';
 import { identifyFile } from '../../src/reconciliation/settlement-source.js';
 import { insertRows } from '../../src/reconciliation/settlement-row.store.js';
-import { storePortion } from '../../src/reconciliation/store-portion.js';
+import { askPortion, NOTHING_TOLD, storePortion } from '../../src/reconciliation/store-portion.js';
 import { insertScheduled, seedLane, seedTenant, unique } from '../support/builders.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { findBreaches } from '../support/invariants.js';
@@ -411,7 +411,13 @@ describe('the same file', () => {
         bookedAt: ago(0), availableAt: null, batch: null,
       },
     })); // prettier-ignore
-    await storePortion(db.database, stored, 0, readings);
+    await storePortion(
+      db.database,
+      stored,
+      0,
+      await askPortion(db.database, stored.provider, readings),
+      NOTHING_TOLD,
+    );
     const { report, wasKnown } = await rig.import(text, { provider });
     expect(wasKnown).toBe(false);
     expect(report).toMatchObject({ rows: 6, known: 0, trouble: [] });
