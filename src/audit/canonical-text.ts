@@ -16,6 +16,8 @@ const ZERO = 48;
 const COLON = 58;
 const POINT = 46;
 const LINE_FEED = 10;
+/** Days whose text is kept. */
+const MOST_DAYS = 4_096;
 const DAY_US = 86_400_000_000;
 /** Postgres counts microseconds from 2000-01-01 in UTC. */
 const EPOCH_MS = Date.UTC(2000, 0, 1);
@@ -85,8 +87,8 @@ export class CanonicalText {
   #used = 0;
   /** Views of the first n bytes: most texts have one of a few lengths. */
   #views: (Buffer | undefined)[] = [];
-  #day = Number.NaN;
-  #dayText = Buffer.alloc(0);
+  /** Rows of one payment lie days apart, and so do those of the next. */
+  readonly #days = new Map<number, Buffer>();
 
   /** @returns false when a field that is never null is, or the time is none. */
   write(row: RawRow, seq: number, previous: Bytes): boolean {
@@ -152,7 +154,8 @@ export class CanonicalText {
     let rest = value;
     for (let i = this.#used + count - 1; i >= this.#used; i--) {
       this.#bytes[i] = ZERO + (rest % 10);
-      rest = Math.floor(rest / 10);
+      // Whole numbers below 2^31.
+      rest = (rest / 10) | 0;
     }
     this.#used += count;
   }
@@ -161,10 +164,11 @@ export class CanonicalText {
   #time(us: number): boolean {
     if (!Number.isSafeInteger(us)) return false;
     const day = Math.floor(us / DAY_US);
-    if (day !== this.#day && !this.#readDay(day)) return false;
+    const dayText = this.#days.get(day) ?? this.#readDay(day);
+    if (dayText === null) return false;
     const inDay = us - day * DAY_US;
     const seconds = Math.floor(inDay / 1_000_000);
-    this.#copy(this.#dayText, 0, this.#dayText.length);
+    this.#copy(dayText, 0, dayText.length);
     this.#digits(Math.floor(seconds / 3_600), 2);
     this.#bytes[this.#used++] = COLON;
     this.#digits(Math.floor(seconds / 60) % 60, 2);
@@ -177,11 +181,12 @@ export class CanonicalText {
   }
 
   /** Years of four digits only: any other is no time of this service. */
-  #readDay(day: number): boolean {
+  #readDay(day: number): Buffer | null {
     const ms = EPOCH_MS + day * 86_400_000;
-    if (!(ms >= Date.UTC(1970, 0, 1) && ms < Date.UTC(9999, 0, 1))) return false;
-    this.#day = day;
-    this.#dayText = Buffer.from(new Date(ms).toISOString().slice(0, 11));
-    return true;
+    if (!(ms >= Date.UTC(1970, 0, 1) && ms < Date.UTC(9999, 0, 1))) return null;
+    if (this.#days.size >= MOST_DAYS) this.#days.clear();
+    const text = Buffer.from(new Date(ms).toISOString().slice(0, 11));
+    this.#days.set(day, text);
+    return text;
   }
 }
