@@ -14,6 +14,9 @@ export const tokensNow = (lane: string): string =>
 export const needsProbe = (lane: string): string =>
   `(${lane}.wait_until IS NOT NULL OR ${lane}.breaker <> 'closed')`;
 
+/** True while nobody knows when the lane admits more than single probes. */
+export const isClosed = (lane: string): string => `(${lane}.paused OR ${needsProbe(lane)})`;
+
 /** True when neither a person, nor the provider's word, nor the breaker keeps everything back just now. */
 export const isPassable = (lane: string): string =>
   `(NOT ${lane}.paused AND (${lane}.wait_until IS NULL OR ${lane}.wait_until <= clock_timestamp())

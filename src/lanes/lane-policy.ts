@@ -28,6 +28,12 @@ export const BREAKER = Object.freeze({
   longestProbeMs: 60_000,
 });
 
+/**
+ * A payment that waits for a closed lane looks again this seldom: nobody knows how long a person or a provider
+ * takes, and each look costs a dozen events. The sweep wakes it as soon as its lane lets it pass.
+ */
+export const CLOSED_LANE_LOOK_MS = 15 * 60_000;
+
 /** After this a probe of which nothing was heard no longer keeps the next one back: an attempt is abandoned before. */
 export const PROBE_LASTS_MS = 90_000;
 

@@ -176,12 +176,12 @@ UPDATE payment p SET armed_by = NULL, wake_after = clock_timestamp() + (x.ms + 8
 };
 
 /**
- * Ends the mark of payments that go back to wait in their workflow; the sweep leaves them alone until
- * then. One that somebody holds locked keeps its mark: the sweep looks at it a little later.
+ * Ends the mark of payments that go back to wait in their workflow; the sweep leaves them alone for
+ * `restMs`, and while their lane lets nothing pass. One that somebody holds locked keeps its mark: the sweep looks at it a little later.
  */
 export async function releaseArmed(
   sql: Sql,
-  waits: readonly { readonly paymentId: string; readonly retryAfterMs: number }[],
+  waits: readonly { readonly paymentId: string; readonly restMs: number }[],
 ): Promise<void> {
-  await sql.query(RELEASE_ARMED, [waits.map((w) => w.paymentId), waits.map((w) => w.retryAfterMs)]);
+  await sql.query(RELEASE_ARMED, [waits.map((w) => w.paymentId), waits.map((w) => w.restMs)]);
 }

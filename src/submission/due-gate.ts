@@ -1,5 +1,6 @@
 import type { LaneBusy } from '../../workflows/contract.js';
 import type { Sql } from '../persistence/database.js';
+import { CLOSED_LANE_LOOK_MS } from '../lanes/lane-policy.js';
 import { monotonicMs, pause } from '../platform/clock.js';
 import type { ArmedEntry } from './armed-payments.js';
 import {
@@ -33,8 +34,6 @@ const MEMORY_WAIT_NEAR_MS = 70_000;
 const NEAR_TURN_MS = 5_000;
 const LEAD_MS = 3_000;
 const SHORTEST_BUSY_MS = 500;
-/** Of a paused lane nobody knows when it opens: its payments arm again seldom, or they would fill the machine. */
-const CLOSED_LANE_BUSY_MS = 60_000;
 
 /** started: T7 happened. look: the row is not as expected, read it. */
 export type GateAnswer = { readonly kind: 'started' } | { readonly kind: 'look' } | LaneBusy;
@@ -56,6 +55,8 @@ interface Lane {
   nextAtMs: number;
   nextEstimateAtMs: number;
   closed: boolean;
+  /** It admits single probes at most: the provider has had enough, or its breaker is open. */
+  waiting: boolean;
   gathered: boolean;
   pumping: boolean;
 }
@@ -133,6 +134,7 @@ export class DueGate {
         nextAtMs: 0,
         nextEstimateAtMs: 0,
         closed: false,
+        waiting: false,
         gathered: false,
         pumping: false,
       };
@@ -211,6 +213,7 @@ export class DueGate {
       ...wanted.values(),
     ]);
     lane.closed = result.kind === 'closed';
+    lane.waiting = result.kind === 'waiting';
     if (result.kind === 'closed') {
       lane.nextAtMs = monotonicMs() + CLOSED_LANE_MS;
       return;
@@ -271,15 +274,20 @@ export class DueGate {
         estimate.waitMs > NEAR_TURN_MS ||
         now - waiter.sinceMs > MEMORY_WAIT_NEAR_MS
       ) {
+        const isShut = lane.closed || lane.waiting;
         const retryAfterMs = Math.max(
-          lane.closed ? CLOSED_LANE_BUSY_MS : SHORTEST_BUSY_MS,
+          isShut ? CLOSED_LANE_LOOK_MS : SHORTEST_BUSY_MS,
           estimate.waitMs - LEAD_MS,
         );
         busy.push({ waiter, answer: { kind: 'lane_busy', version: estimate.version, retryAfterMs } });
       }
     }
     if (busy.length > 0) {
-      await releaseArmed(this.sql, busy.map((b) => ({ paymentId: b.waiter.prepared.paymentId, retryAfterMs: b.answer.retryAfterMs }))); // prettier-ignore
+      // Nobody knows when a closed lane opens: the sweep may wake its payments as soon as it does.
+      await releaseArmed(this.sql, busy.map(({ waiter, answer }) => ({
+        paymentId: waiter.prepared.paymentId,
+        restMs: lane.closed || lane.waiting ? 0 : answer.retryAfterMs,
+      }))); // prettier-ignore
       for (const { waiter, answer } of busy) {
         waiter.resolve(answer);
         done.add(waiter);

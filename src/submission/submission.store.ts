@@ -1,6 +1,6 @@
 import type { PaymentState } from '../domain/payment-state.js';
 import type { CapabilityClass } from '../domain/submission-policy.js';
-import { mayBeCalled } from '../lanes/lane-admission.js';
+import { isClosed, mayBeCalled } from '../lanes/lane-admission.js';
 import { earlierMayHavePaid } from '../payments/earlier-generation.js';
 import { stateIs } from '../payments/gate.js';
 import type { Sql, Statement } from '../persistence/database.js';
@@ -25,6 +25,8 @@ export interface Standing {
   readonly fenced: boolean;
   /** The open attempt's owner lost its lease, or its call is older than 60 s. */
   readonly abandoned: boolean;
+  /** Its lane is paused, waits or lets single probes through. */
+  readonly lane_is_closed: boolean;
 }
 
 /** An attempt is abandoned when its owner's lease ended or 60 s after its fence. `a` is the attempt. */
@@ -38,8 +40,9 @@ const STANDING: Statement = {
     (extract(epoch FROM p.execute_at - clock_timestamp()) * 1000)::double precision AS due_in_ms,
     (extract(epoch FROM p.next_action_at - clock_timestamp()) * 1000)::double precision AS next_action_in_ms,
     a.no AS open_no, a.owner AS open_owner, a.call_started_at IS NOT NULL AS fenced,
-    coalesce(${ABANDONED}, false) AS abandoned
-  FROM payment p LEFT JOIN submission_attempt a ON a.payment_id = p.id AND a.closed_at IS NULL
+    coalesce(${ABANDONED}, false) AS abandoned, coalesce(${isClosed('l')}, false) AS lane_is_closed
+  FROM payment p LEFT JOIN lane l ON l.lane = p.lane
+    LEFT JOIN submission_attempt a ON a.payment_id = p.id AND a.closed_at IS NULL
   WHERE p.id = ANY ($1::text[])`,
 };
 

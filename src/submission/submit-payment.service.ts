@@ -1,6 +1,7 @@
 import { EVIDENCE_OF } from '../domain/provider-outcome.js';
 import { isFinal, type PaymentState } from '../domain/payment-state.js';
 import type { ArmedPayment, FinalState, SubmitPaymentAnswer } from '../../workflows/contract.js';
+import { CLOSED_LANE_LOOK_MS } from '../lanes/lane-policy.js';
 import { monotonicMs, pause } from '../platform/clock.js';
 import type { ProviderResult } from '../providers/payment-provider.js';
 import type { ArmedEntry, ArmedPayments } from './armed-payments.js';
@@ -23,12 +24,16 @@ const LOOK_LATE_MS = 250;
 const LATE_MS = 1_000;
 /** Proven not sent: waits of up to this long happen here, longer ones in the workflow. */
 const RETRY_IN_MEMORY_MS = 10_000;
-/** The lane is paused or has no token: the workflow waits this long before it asks again. */
-const RETRY_CLOSED_LANE_MS = 15_000;
+/** The lane has no token: the workflow waits this long before it asks again. */
+const RETRY_BUSY_LANE_MS = 15_000;
 /** Longest wait for somebody else's start; the armed activities end before their start-to-close. */
 const LONGEST_WAIT_MS = 82_000;
 /** Answers that the pacer may hold: nothing is decided in the workflow by them but the end. */
 const isPaced = (answer: SubmitPaymentAnswer): boolean => answer.kind === 'stopped';
+
+/** A lane that is closed may stay so for hours; the sweep wakes what waits for it when it lets calls pass. */
+const laneRetryMs = (standing: Standing): number =>
+  standing.lane_is_closed ? CLOSED_LANE_LOOK_MS : RETRY_BUSY_LANE_MS;
 
 /** One provider call for a claimed attempt. */
 export class SubmitPaymentService {
@@ -202,7 +207,7 @@ export class SubmitPaymentService {
       if (standing.abandoned) await this.recorder.closeAbandoned(standing.id);
       // Unclaimed for long: its lane is paused, or its deadline passed; the sweep closes it.
       if (!standing.fenced && waited > LONGEST_WAIT_MS)
-        return { kind: 'retry', afterMs: RETRY_CLOSED_LANE_MS };
+        return { kind: 'retry', afterMs: laneRetryMs(standing) };
       return null;
     }
     const waitMs = standing.next_action_in_ms ?? 0;
@@ -212,6 +217,6 @@ export class SubmitPaymentService {
       return null;
     }
     if (await this.recorder.tryAgain(standing.lane, standing.id)) return null;
-    return waited > RETRY_IN_MEMORY_MS ? { kind: 'retry', afterMs: RETRY_CLOSED_LANE_MS } : null;
+    return waited > RETRY_IN_MEMORY_MS ? { kind: 'retry', afterMs: laneRetryMs(standing) } : null;
   }
 }

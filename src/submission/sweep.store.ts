@@ -1,5 +1,5 @@
 import { TARGET_COLUMNS, type OutboxRow } from '../outbox/outbox.store.js';
-import { isPassable, mayBeCalled } from '../lanes/lane-admission.js';
+import { isPassable, isProbing, mayBeCalled, needsProbe } from '../lanes/lane-admission.js';
 import { earlierMayHavePaid } from '../payments/earlier-generation.js';
 import { GUARDS, moveCtes } from '../payments/gate.js';
 import type { Sql, Statement } from '../persistence/database.js';
@@ -80,10 +80,19 @@ const OUTSTANDING = `interval '15 seconds'`;
 const RESTED = `(p.last_woken_at IS NULL OR p.last_woken_at < clock_timestamp() - ${OUTSTANDING})`;
 const NO_OPEN = `NOT EXISTS (SELECT 1 FROM submission_attempt a WHERE a.payment_id = p.id AND a.closed_at IS NULL)`;
 
+/** While a lane needs a probe, so many of its payments may try to be it at a time. */
+const PROBES_WOKEN = 2;
+/** Payments of lane `l` that may be woken now: all, or a few that may become its probe. */
+const ROOM = `CASE WHEN ${needsProbe('l')} THEN ${PROBES_WOKEN} ELSE $1::integer END`;
+/** What waits for a closed lane is left out: woken for nothing, it would take the places of those that can go. */
+const LETS_PASS = `${isPassable('l')} AND NOT (${needsProbe('l')} AND ${isProbing('l')})`;
+const UNTENDED = `(EXISTS (SELECT 1 FROM submission_attempt a WHERE a.payment_id = p.id AND a.closed_at IS NULL
+                    AND a.owner IS NULL AND a.opened_at < clock_timestamp() - interval '2 seconds')
+       OR (p.next_action_at < clock_timestamp() - interval '30 seconds' AND ${NO_OPEN}))`;
+
 /**
- * Scheduled payments that nobody holds although they are due, and started ones that nobody works
- * on. What waits for a closed lane is left out until its deadline: woken for nothing, it would take
- * the places of those that can go.
+ * Scheduled payments that nobody holds although they are due (index payment_due), and started ones that
+ * nobody works on: each by its lane, soonest due first, and past their deadline whatever their lane does.
  */
 const OVERDUE: Statement = {
   name: 'sweep-overdue',
@@ -91,16 +100,23 @@ const OVERDUE: Statement = {
   SELECT count(*)::integer AS n FROM payment p
    WHERE p.last_woken_at > clock_timestamp() - ${OUTSTANDING} AND p.state IN ('scheduled', 'submitting')),
 due AS (
-  SELECT p.id, p.execute_at FROM payment p JOIN lane l ON l.lane = p.lane
-   WHERE p.state = 'scheduled' AND p.execute_at < clock_timestamp() - interval '2 seconds' AND ${isPassable('l')}
-     AND (p.wake_after IS NULL OR p.wake_after < clock_timestamp())
-     AND (p.armed_by IS NULL OR NOT ${leaseAlive('p.armed_by')}) AND ${RESTED}
+  SELECT w.id, w.execute_at FROM lane l CROSS JOIN LATERAL (
+    SELECT p.id, p.execute_at FROM payment p
+     WHERE p.state = 'scheduled' AND p.lane = l.lane AND p.execute_at < now() - interval '2 seconds'
+       AND (p.wake_after IS NULL OR p.wake_after < clock_timestamp())
+       AND (p.armed_by IS NULL OR NOT ${leaseAlive('p.armed_by')}) AND ${RESTED}
+     ORDER BY p.execute_at, p.id LIMIT ${ROOM}) w
+   WHERE ${LETS_PASS}
+  UNION ALL
+  SELECT w.id, w.execute_at FROM lane l CROSS JOIN LATERAL (
+    SELECT p.id, p.execute_at FROM payment p
+     WHERE p.state = 'submitting' AND p.lane = l.lane AND ${RESTED} AND ${UNTENDED}
+     ORDER BY p.execute_at, p.id LIMIT ${ROOM}) w
+   WHERE ${LETS_PASS}
   UNION ALL
   SELECT p.id, p.execute_at FROM payment p JOIN lane l ON l.lane = p.lane
-   WHERE p.state = 'submitting' AND ${RESTED} AND (${isPassable('l')} OR p.not_after < clock_timestamp())
-     AND (EXISTS (SELECT 1 FROM submission_attempt a WHERE a.payment_id = p.id AND a.closed_at IS NULL
-                    AND a.owner IS NULL AND a.opened_at < clock_timestamp() - interval '2 seconds')
-       OR (p.next_action_at < clock_timestamp() - interval '30 seconds' AND ${NO_OPEN}))
+   WHERE p.state = 'submitting' AND p.not_after < clock_timestamp() AND (${LETS_PASS}) IS NOT TRUE
+     AND ${RESTED} AND ${UNTENDED}
    ORDER BY execute_at, id
    LIMIT greatest(0, least($1::integer, $2::integer - (SELECT n FROM outstanding)))),
 locked AS (

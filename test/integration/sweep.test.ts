@@ -319,6 +319,41 @@ describe('waking what is overdue', () => {
   });
 });
 
+describe('waking what waits for a lane that was closed', () => {
+  const setLane = (of: string, text: string) => db.query(`UPDATE lane SET ${text} WHERE lane = $1`, [of]);
+
+  it('wakes a few as long as the lane wants a probe, and the others once it is open', async () => {
+    const closed = await seedLane(db.database);
+    const ids = await Promise.all(Array.from({ length: 4 }, () => scheduled({ lane: closed })));
+    const retried = await waiting(60, { lane: closed });
+    for (const [i, id] of [...ids, retried].entries()) await past(id, { due: 600 - i });
+    await setLane(
+      closed,
+      `breaker = 'open', breaker_reason = 'failures_in_a_row', opened_at = clock_timestamp(), probe_at = clock_timestamp() + interval '1 minute'`,
+    );
+    expect(await overdueIds()).toEqual([]);
+    await setLane(closed, `probe_at = clock_timestamp()`);
+    expect(new Set(await overdueIds())).toEqual(new Set([ids[0], ids[1], retried]));
+    await setLane(closed, `breaker = 'closed', breaker_reason = NULL, opened_at = NULL, probe_at = NULL`);
+    expect(new Set(await overdueIds())).toEqual(new Set([ids[2], ids[3]]));
+  });
+
+  it('wakes nobody while its probe is under way', async () => {
+    const closed = await seedLane(db.database);
+    const probe = await unclaimed(1, { lane: closed });
+    const other = await scheduled({ lane: closed });
+    await past(other, { due: 600 });
+    await setLane(
+      closed,
+      `breaker = 'half_open', breaker_reason = 'failures_in_a_row', opened_at = clock_timestamp(), probe_at = clock_timestamp(), probe_payment_id = '${probe}', probe_generation = 1,
+       probe_no = 1, probe_until = clock_timestamp() + interval '90 seconds'`,
+    );
+    expect(await overdueIds()).toEqual([]);
+    await setLane(closed, `probe_until = clock_timestamp()`);
+    expect(await overdueIds()).toEqual([other]);
+  });
+});
+
 describe('results that died with their worker', () => {
   it('are looked for once, of final payments of a lease that just ended', async () => {
     const dead = await seedWorker(db.database);
