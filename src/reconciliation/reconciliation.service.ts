@@ -11,7 +11,7 @@ import { paymentOf } from './store-portion.js';
 const LINES_AT_ONCE = 500;
 /** Portions of one run: past that the next hour goes on. */
 const PORTIONS = 200;
-/** The sweep asks after a minute; what is overdue by this much slipped past it. */
+/** Inquiries are asked when they are due; what is overdue by this much may have lost its workflow too. */
 const OVERDUE_MS = 10 * 60_000;
 const MOST_WOKEN = 500;
 
