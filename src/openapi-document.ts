@@ -139,6 +139,31 @@ function writeRefusals(operation: Operation): void {
   for (const [status, ofStatus] of [...byStatus].sort(([a], [b]) => a - b)) {
     operation.responses = { ...operation.responses, [String(status)]: refusal(ofStatus) };
   }
+  if (codes.includes('rate_limited')) writeLimits(operation.responses ?? {});
+}
+
+/** Draft "RateLimit header fields for HTTP" of the IETF; structured fields. */
+const LIMIT_HEADERS = {
+  'RateLimit-Policy': {
+    description:
+      'The limits that count this request: the burst `q`, and the seconds `w` in which it comes back.',
+    schema: { type: 'string' },
+    example: '"client";q=200;w=2, "tenant";q=600;w=2',
+  },
+  RateLimit: {
+    description: 'What is left of each, `r`, and the seconds `t` until there is more.',
+    schema: { type: 'string' },
+    example: '"client";r=199;t=1, "tenant";r=598;t=1',
+  },
+};
+
+/** On what a known caller gets; other refusals may come before the caller is known. */
+function writeLimits(responses: Record<string, unknown>): void {
+  for (const [status, response] of Object.entries(responses)) {
+    if (!/^[23]/.test(status) && status !== '429') continue;
+    const { headers, ...rest } = response as { readonly headers?: object };
+    responses[status] = { ...rest, headers: { ...headers, ...LIMIT_HEADERS } };
+  }
 }
 
 function refusal(codes: readonly ProblemCode[]): unknown {

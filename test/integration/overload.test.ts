@@ -27,7 +27,7 @@ beforeAll(async () => {
     BEGIN PERFORM pg_advisory_xact_lock_shared(${DAM}); RETURN NEW; END $$`);
   await db.query('CREATE TRIGGER dam BEFORE INSERT ON payment FOR EACH ROW EXECUTE FUNCTION wait_at_dam()');
   api = await startTestApi({
-    database: db.connect('api', POOL),
+    database: db.as('payments_api', 'api', POOL),
     env: { PAYMENTS_DATABASE_POOL: String(POOL) },
   });
   client = await api.client();
