@@ -73,6 +73,7 @@ describe('payments keys create', () => {
     expect(key).toMatchObject({ id: text.slice(8, 20), status: 'active', pepper_key_id: 'test-1' });
     expect([...(key?.scopes ?? [])].sort()).toEqual([
       ...['payments:cancel', 'payments:create', 'payments:read', 'payments:update'],
+      'webhooks:manage',
     ]);
     const lifeDays = (Date.parse(key?.expires_at ?? '') - Date.parse(key?.created_at ?? '')) / 86_400_000;
     expect(Math.abs(lifeDays - 90)).toBeLessThan(0.001);

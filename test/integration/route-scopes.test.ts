@@ -8,6 +8,7 @@ import { createLogger } from '../../src/platform/logger.js';
 import { registryOf } from '../../src/providers/provider-registry.js';
 import { ResolutionsController } from '../../src/review/resolutions.controller.js';
 import { ReviewsController } from '../../src/review/reviews.controller.js';
+import { WebhookEndpointsController } from '../../src/webhooks/outgoing/webhook-endpoints.controller.js';
 import { startTestApi, type ApiAnswer, type Client, type TestApi } from '../support/api.js';
 import { seedTenant } from '../support/builders.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -43,8 +44,13 @@ const SCOPE_OF_ROUTE: Readonly<Record<string, string>> = {
   'POST /v1/webhook-endpoints/:id/enable': 'webhooks:manage',
   'POST /v1/webhook-endpoints/:id/disable': 'webhooks:manage',
   'POST /v1/webhook-endpoints/:id/rotate-secret': 'webhooks:manage',
+<<<<<<< ours
   'POST /v1/webhook-endpoints/:id/resend': 'webhooks:manage',
   'GET /v1/webhook-endpoints/:id/deliveries': 'webhooks:manage',
+=======
+  'GET /v1/webhook-endpoints/:id/deliveries': 'webhooks:manage',
+  'POST /v1/webhook-endpoints/:id/resend': 'webhooks:manage',
+>>>>>>> theirs
   'POST /v1/webhook-endpoints/:id/deliveries/:event/resend': 'webhooks:manage',
 };
 /** Its caller is a provider, which has no credential of ours: the signature is verified over the raw bytes. */
@@ -148,6 +154,7 @@ describe('the routes of the running application', () => {
 describe('a route of ours that loses its declaration', () => {
   const METHODS: readonly (readonly [string, object])[] = [
     PaymentsController, ReviewsController, ResolutionsController, LanesController,
+    WebhookEndpointsController,
   ].flatMap(({ prototype }) =>
     Object.getOwnPropertyNames(prototype)
       .filter((name) => name !== 'constructor' && Reflect.hasMetadata('path', prototype[name as keyof typeof prototype] as object))
@@ -165,10 +172,14 @@ describe('a route of ours that loses its declaration', () => {
     Reflect.defineMetadata(config, {}, handler);
     try {
       const log = createLogger({ level: 'silent', name: 'api' });
+<<<<<<< ours
       const database = db.as('payments_api');
+=======
+      const { database } = db;
+>>>>>>> theirs
       const parts = { config: api.config, keys: api.keys, log, database, relayDatabase: database };
       const start = createApiApp({ ...parts, providers: registryOf([]), outbox: { nudge: () => undefined } });
-      await expect(start).rejects.toThrow(/^Route (GET|POST) \/v1\/.* declares no scope\./);
+      await expect(start).rejects.toThrow(/^Route (GET|POST|DELETE) \/v1\/.* declares no scope\./);
     } finally {
       Reflect.defineMetadata(config, declared, handler);
     }
