@@ -44,13 +44,8 @@ const SCOPE_OF_ROUTE: Readonly<Record<string, string>> = {
   'POST /v1/webhook-endpoints/:id/enable': 'webhooks:manage',
   'POST /v1/webhook-endpoints/:id/disable': 'webhooks:manage',
   'POST /v1/webhook-endpoints/:id/rotate-secret': 'webhooks:manage',
-<<<<<<< ours
-  'POST /v1/webhook-endpoints/:id/resend': 'webhooks:manage',
-  'GET /v1/webhook-endpoints/:id/deliveries': 'webhooks:manage',
-=======
   'GET /v1/webhook-endpoints/:id/deliveries': 'webhooks:manage',
   'POST /v1/webhook-endpoints/:id/resend': 'webhooks:manage',
->>>>>>> theirs
   'POST /v1/webhook-endpoints/:id/deliveries/:event/resend': 'webhooks:manage',
 };
 /** Its caller is a provider, which has no credential of ours: the signature is verified over the raw bytes. */
@@ -172,11 +167,7 @@ describe('a route of ours that loses its declaration', () => {
     Reflect.defineMetadata(config, {}, handler);
     try {
       const log = createLogger({ level: 'silent', name: 'api' });
-<<<<<<< ours
       const database = db.as('payments_api');
-=======
-      const { database } = db;
->>>>>>> theirs
       const parts = { config: api.config, keys: api.keys, log, database, relayDatabase: database };
       const start = createApiApp({ ...parts, providers: registryOf([]), outbox: { nudge: () => undefined } });
       await expect(start).rejects.toThrow(/^Route (GET|POST|DELETE) \/v1\/.* declares no scope\./);
