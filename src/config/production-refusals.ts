@@ -20,7 +20,10 @@ const KNOWN_PASSWORDS = new Set([
  */
 export function refuseDevelopmentValues(values: ProductionValues): void {
   const refusals = [
-    ...Object.entries(values.databaseUrls).flatMap(([name, url]) => passwordRefusal(name, url)),
+    ...Object.entries(values.databaseUrls).flatMap(([name, url]) => [
+      ...passwordRefusal(name, url),
+      ...openConnectionRefusal(name, url),
+    ]),
     ...(values.hasSimulator
       ? ['PAYMENTS_SIMULATOR_URL and its keys are set: the simulator pays nobody.']
       : []),
@@ -43,4 +46,14 @@ function passwordRefusal(name: string, url: string): readonly string[] {
   if (word === '') return [];
   const isKnown = KNOWN_PASSWORDS.has(word) || word === decodeURIComponent(username).toLowerCase();
   return isKnown ? [`The password of ${name} is one that everybody tries first.`] : [];
+}
+
+/** Hosts whose traffic leaves no machine. */
+const THIS_MACHINE = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|)$/;
+
+/** Rows hold references and names of payees: whoever listens on the way must read none, nor answer as Postgres. */
+function openConnectionRefusal(name: string, url: string): readonly string[] {
+  const { hostname, searchParams } = new URL(url);
+  if (THIS_MACHINE.test(hostname) || searchParams.get('sslmode') === 'verify-full') return [];
+  return [`${name} leads to another machine without sslmode=verify-full: anybody on the way could read it.`];
 }

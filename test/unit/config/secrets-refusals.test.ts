@@ -23,7 +23,7 @@ afterAll(() => {
 });
 
 const BASE = {
-  PAYMENTS_DATABASE_URL: 'postgres://payments_api:Zx8vQ2m1@db.internal/payments',
+  PAYMENTS_DATABASE_URL: 'postgres://payments_api@127.0.0.1/payments',
   PAYMENTS_KEYS_FILE: '/etc/payments/keys.json',
 };
 
@@ -77,9 +77,8 @@ describe('production mode', () => {
 
   it('starts with settings of its own', () => {
     expect(start({}).mode).toBe('production');
-    expect(start({ PAYMENTS_DATABASE_URL: 'postgres://payments_api@db.internal/payments' }).mode).toBe(
-      'production',
-    );
+    const url = 'postgres://payments_api@db.internal/payments?sslmode=verify-full';
+    expect(start({ PAYMENTS_DATABASE_URL: url }).mode).toBe('production');
   });
 
   it.each([
@@ -90,6 +89,8 @@ describe('production mode', () => {
     ['a shortened ladder of inquiries', { PAYMENTS_LADDER_DIVISOR: '60' }, 'PAYMENTS_LADDER_DIVISOR'],
     ['a key of Stripe for tests', { PAYMENTS_STRIPE_API_KEY: 'sk_test_1', PAYMENTS_STRIPE_ACCOUNT: 'acct_1234' }, 'test key'],
     ['a password of examples', { PAYMENTS_DATABASE_URL: 'postgres://payments_api:Password@h/d' }, 'PAYMENTS_DATABASE_URL'],
+    ['an open connection to another machine', { PAYMENTS_DATABASE_URL: 'postgres://payments_api:q7@db.internal/payments' }, 'sslmode=verify-full'],
+    ['one whose certificate is not checked', { PAYMENTS_READ_DATABASE_URL: 'postgres://payments_read:q7@db.internal/p?sslmode=no-verify' }, 'PAYMENTS_READ_DATABASE_URL'],
     ['a password that is the name', { PAYMENTS_DATABASE_URL: 'postgres://payments_api:payments_api@h/d' }, 'PAYMENTS_DATABASE_URL'],
   ])('refuses %s', (_what, env, words) => {
     const loose: Record<string, string> = env;
@@ -97,6 +98,15 @@ describe('production mode', () => {
     const { PAYMENTS_MODE: _, PAYMENTS_PROVIDER: __, ...development } = production.env;
     expect(readConfig({ ...BASE, ...development, ...loose }).mode).toBe('development');
   }); // prettier-ignore
+
+  it('takes an open connection to this machine, and one to another whose certificate is checked', () => {
+    const urls = [
+      'postgres://a:q7@127.0.0.1/p',
+      'postgres://a:q7@[::1]/p',
+      'postgres://a:q7@db.internal/p?sslmode=verify-full',
+    ];
+    for (const url of urls) expect(() => start({ PAYMENTS_DATABASE_URL: url })).not.toThrow();
+  });
 
   it('names everything that is wrong at once, and no secret of it', () => {
     const wrong = { PAYMENTS_LADDER_DIVISOR: '2', PAYMENTS_DATABASE_URL: 'postgres://a:hunter2@h/d' };
