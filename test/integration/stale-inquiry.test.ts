@@ -123,7 +123,9 @@ describe('a silence that was heard before the last attempt', () => {
     const late = stale.services.inquiry.inquire({ paymentId: payment.id });
     await seen.wait();
     expect(await other.services.inquiry.inquire({ paymentId: payment.id })).toEqual({ kind: 'resend' });
-    expect(await other.services.submit.submitPayment(armedFor(payment))).toMatchObject({ kind: 'outcome_open' });
+    expect(await other.services.submit.submitPayment(armedFor(payment))).toMatchObject({
+      kind: 'outcome_open',
+    });
     wake.open();
     return { payment, answer: await late };
   }

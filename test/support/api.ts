@@ -198,7 +198,11 @@ function clientOf(of: {
   readonly tenant: string;
   readonly dispatcher: Dispatcher;
 }): Client {
-  const send = async (method: 'GET' | 'POST' | 'DELETE', path: string, { headers = {}, body }: CallOptions) => {
+  const send = async (
+    method: 'GET' | 'POST' | 'DELETE',
+    path: string,
+    { headers = {}, body }: CallOptions,
+  ) => {
     const text = body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body);
     const answer = await httpRequest(of.url + path, {
       method,
