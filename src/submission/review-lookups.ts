@@ -1,6 +1,6 @@
 import { REVIEW_LOOKUP_MS } from '../domain/submission-policy.js';
 import type { Database, Sql, Statement } from '../persistence/database.js';
-import { pause } from '../platform/clock.js';
+import { Repeating } from '../platform/repeating.js';
 import type { SubmissionEvents } from './submission-events.js';
 
 const TICK_MS = 5_000;
@@ -36,8 +36,7 @@ export async function takeReviewLookups(
  * (T20), anything else is filed for the people. A loop in every worker; a payment is taken by one.
  */
 export class ReviewLookups {
-  private stopped = false;
-  private loop: Promise<void> | null = null;
+  private readonly loop: Repeating;
 
   /** @param reviewLookup asks about one payment; see `SubmissionEngine.reviewLookup`. */
   constructor(
@@ -45,28 +44,25 @@ export class ReviewLookups {
     private readonly reviewLookup: (paymentId: string) => Promise<unknown>,
     private readonly events: Pick<SubmissionEvents, 'fault'>,
     private readonly ladderDivisor: number,
-    private readonly tickMs = TICK_MS,
-  ) {}
+    tickMs = TICK_MS,
+  ) {
+    this.loop = new Repeating({
+      step: () => this.tick(),
+      everyMs: tickMs,
+      onFault: (error) => events.fault('review-lookup', error),
+    });
+  }
 
   start(): void {
-    this.loop ??= this.run();
+    this.loop.start();
   }
 
   /** No lookup begins after this; resolves when those under way have ended. */
   async stop(): Promise<void> {
-    this.stopped = true;
-    await this.loop;
+    await this.loop.stop();
   }
 
-  private async run(): Promise<void> {
-    while (!this.stopped) {
-      await pause(this.tickMs);
-      if (this.stopped) return;
-      await this.tick().catch((error: unknown) => this.events.fault('review-lookup', error));
-    }
-  }
-
-  private async tick(): Promise<void> {
+  private async tick(): Promise<undefined> {
     const ids = await takeReviewLookups(this.database, PER_TICK, REVIEW_LOOKUP_MS / this.ladderDivisor);
     await Promise.all(
       ids.map((id) =>

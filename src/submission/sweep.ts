@@ -3,7 +3,8 @@ import { ARM_LEAD_MS } from '../outbox/arm-slots.js';
 import { targetOf } from '../outbox/outbox-relay.js';
 import type { WorkflowStarter } from '../outbox/workflow-starter.js';
 import type { Database } from '../persistence/database.js';
-import { monotonicMs, pause } from '../platform/clock.js';
+import { monotonicMs } from '../platform/clock.js';
+import { Repeating } from '../platform/repeating.js';
 import { closeAbandoned } from './outcome.store.js';
 import { readStandings } from './submission.store.js';
 import { giveUpNotSent } from './resend.store.js';
@@ -42,36 +43,38 @@ interface Findings {
  * rebuilds what Temporal lost. A loop in every worker; one of them does the work at a time.
  */
 export class Sweep {
-  private stopped = false;
-  private loop: Promise<void> | null = null;
+  private readonly loop: Repeating;
   private ticks = 0;
 
   constructor(
     private readonly database: Database,
     private readonly starter: WorkflowStarter,
     private readonly events: SubmissionEvents,
-    private readonly tickMs = TICK_MS,
-  ) {}
+    tickMs = TICK_MS,
+  ) {
+    this.loop = new Repeating({
+      step: () => this.step(),
+      everyMs: tickMs,
+      onFault: (error) => events.fault('sweep', error),
+    });
+  }
 
   start(): void {
-    this.loop ??= this.run();
+    this.loop.start();
   }
 
   async stop(): Promise<void> {
-    this.stopped = true;
-    await this.loop;
+    await this.loop.stop();
   }
 
-  private async run(): Promise<void> {
-    while (!this.stopped) {
-      await pause(this.tickMs);
-      if (this.stopped) return;
-      // Each step is tried even when another fails: a dead Temporal must not stop expiry, and each is
-      // a transaction of its own, so that one step's fault does not undo another's work.
-      await this.guarded('sweep-expire', () => this.expire());
-      await this.guarded('sweep', () => this.tick());
-      await this.guarded('sweep-rebuild', () => this.rebuildAfterWipe());
-    }
+  /**
+   * Each part is tried even when another fails: a dead Temporal must not stop expiry, and each is a
+   * transaction of its own, so that one part's fault does not undo another's work.
+   */
+  private async step(): Promise<undefined> {
+    await this.guarded('sweep-expire', () => this.expire());
+    await this.guarded('sweep', () => this.tick());
+    await this.guarded('sweep-rebuild', () => this.rebuildAfterWipe());
   }
 
   private async guarded(operation: string, step: () => Promise<void>): Promise<void> {
