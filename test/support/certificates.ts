@@ -10,7 +10,7 @@ import {
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const DAY_MS = 86_400_000;
 
-/** A certificate with its private key (PKCS #8), both in PEM. */
+/** A certificate with its private key (PKCS 8), both in PEM. */
 export interface TestCertificate {
   readonly cert: string;
   readonly key: string;
