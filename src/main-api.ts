@@ -13,7 +13,7 @@ import { OutboxRelay } from './outbox/outbox-relay.js';
 import { StorageUnavailable } from './persistence/database-errors.js';
 import { databaseStanding } from './persistence/database-standing.js';
 import { Database } from './persistence/database.js';
-import { refuseToStart } from './persistence/start-up-check.js';
+import { refuseToStart, StartUpRefused } from './persistence/start-up-check.js';
 import { pause } from './platform/clock.js';
 import { createFaultLog } from './platform/fault-log.js';
 import { logLastWords } from './platform/last-words.js';
@@ -26,13 +26,14 @@ const RETRY_MS = 1_000;
 const RELAY_POOL = 3;
 
 const config = readConfig(process.env);
+const relayUrl = neededUrl(config.database, 'relay');
 const log = createLogger({ level: config.logLevel, name: 'api' });
 logLastWords(log);
 const keys = followKeyFile(config, log);
 const providers = createProviderRegistry(config);
 const database = new Database({ ...config.database, applicationName: 'payments-api' });
 const relayDatabase = new Database({
-  url: neededUrl(config.database, 'relay'),
+  url: relayUrl,
   poolSize: RELAY_POOL,
   applicationName: 'payments-api-relay',
 });
@@ -104,6 +105,8 @@ async function askPostgres(): Promise<boolean> {
     return true;
   } catch (error) {
     if (error instanceof StorageUnavailable) return false;
+    // What a person must change stands there in whole sentences; the log keeps to codes.
+    if (error instanceof StartUpRefused) process.stderr.write(`${error.message}\n`);
     throw error;
   }
 }
@@ -115,7 +118,6 @@ async function begin(): Promise<void> {
       mayStart ||= await askPostgres();
       if (mayStart) break;
     } catch (error) {
-      process.stderr.write(`${(error as Error).message}\n`);
       process.exitCode = 1;
       log.fatal({ err: error }, 'start_refused');
       await app.close();

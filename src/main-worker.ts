@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
 import { readConfig } from './config/config.js';
+import { neededUrl } from './config/database-settings.js';
 import { followKeyFile } from './encryption/follow-key-file.js';
 import { StartUpRefused } from './persistence/start-up-check.js';
 import { logLastWords } from './platform/last-words.js';
@@ -10,6 +11,7 @@ import { WorkerModule } from './worker.module.js';
 import { WorkerProcess } from './worker/worker-process.js';
 
 const config = readConfig(process.env);
+for (const pool of ['relay', 'read'] as const) neededUrl(config.database, pool);
 const log = createLogger({ level: config.logLevel, name: 'worker' });
 logLastWords(log);
 const keys = followKeyFile(config, log);

@@ -87,7 +87,13 @@ describe('payments seed-local', () => {
       if (answer.kind !== 'authenticated') throw new Error(`${name}: ${answer.reason}`);
       scopes[name] = [answer.principal.tenantId, ...[...answer.principal.scopes].sort()];
     }
-    const client = ['payments:cancel', 'payments:create', 'payments:read', 'payments:update'];
+    const client = [
+      'payments:cancel',
+      'payments:create',
+      'payments:read',
+      'payments:update',
+      'webhooks:manage',
+    ];
     expect(scopes).toEqual({
       client: ['local', ...client],
       client_readonly: ['local', 'payments:read'],

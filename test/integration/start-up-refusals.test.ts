@@ -252,6 +252,20 @@ describe('the processes', () => {
     expect(started.stderr()).toContain('The log-in postgres is a superuser.');
   });
 
+  it.each([
+    ['main-api', 'payments_api', 'PAYMENTS_RELAY_DATABASE_URL'],
+    ['main-worker', 'payments_worker', 'PAYMENTS_RELAY_DATABASE_URL'],
+    ['main-worker', 'payments_worker', 'PAYMENTS_READ_DATABASE_URL'],
+  ] as const)(
+    '%s as %s says so when %s is missing, and takes no other role’s pool',
+    async (program, role, name) => {
+      const { [name]: _missing, ...rest } = urlsOf(url, role);
+      const started = await start(program, rest);
+      expect(await started.exited).toBe(1);
+      expect(started.stderr()).toContain(`${name} is missing`);
+    },
+  );
+
   it('the API lives while Postgres is away, and is ready when it is there', async () => {
     const proxy = await startTcpProxy(url);
     try {
