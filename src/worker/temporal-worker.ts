@@ -18,8 +18,8 @@ import type { Log } from '../platform/logger.js';
 const SHUTDOWN_GRACE_MS = 35_000;
 const SHUTDOWN_FORCE_MS = 45_000;
 const CONNECT_AGAIN_MS = 500;
-/** As long as a check of readiness may take. */
-const ANSWER_MS = 1_000;
+/** Less than a check of readiness may take, so that it says what failed. */
+const ANSWER_MS = 800;
 /** After a worker died its sticky tasks go to the others this soon; the default of 10 s makes recovery slow. */
 const STICKY_MS = 2_000;
 /** Starts and whatever a dead worker had come by the common queue; the default leaves it a fifth of the polls. */

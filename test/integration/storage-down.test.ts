@@ -100,7 +100,8 @@ describe('when the answer to a commit is lost', () => {
     const key = unique('order');
     const headers = { 'idempotency-key': key };
     const body = validCreate();
-    expect((await client.create()).status).toBe(201);
+    // Connections that are made: else it is the answer to the log-in that is lost.
+    await Promise.all(Array.from({ length: 4 }, () => client.create()));
     proxy.mode = 'answers_lost';
     expectUnavailable(await client.post('/v1/payments', { headers, body }), ['outcome_unknown']);
     proxy.mode = 'open';
@@ -125,6 +126,31 @@ describe('when the answer to a commit is lost', () => {
     const { body } = await client.create();
     proxy.mode = 'answers_lost';
     expectUnavailable(await client.get(`/v1/payments/${body.id}`));
+  });
+});
+
+describe('while the way to Postgres is silent, its connections half-open', () => {
+  it('writes and reads are 503 within their limit, and the first calls afterwards are well', async () => {
+    const { body } = await client.create();
+    // Four connections: two are met by the calls below, two stay dead in the pool.
+    await Promise.all(Array.from({ length: 4 }, () => client.create()));
+    const key = unique('order');
+    const create = { headers: { 'idempotency-key': key }, body: validCreate() };
+    proxy.mode = 'silent';
+    const [write, read] = await Promise.all([
+      client.post('/v1/payments', create),
+      client.get(`/v1/payments/${body.id}`),
+    ]);
+    expectUnavailable(write, ['outcome_unknown']);
+    expectUnavailable(read);
+    proxy.mode = 'open';
+    const afterwards = await Promise.all([
+      client.post('/v1/payments', create),
+      client.get(`/v1/payments/${body.id}`),
+      client.post(`/v1/payments/${body.id}/cancel`),
+    ]);
+    expect(afterwards.map((answer) => answer.status)).toEqual([201, 200, 200]);
+    expect(await rowsOf(key)).toHaveLength(1);
   });
 });
 

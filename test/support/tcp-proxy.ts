@@ -74,7 +74,10 @@ export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
     },
     set mode(next) {
       mode = next;
-      if (mode === 'cut') for (const client of open) client.resetAndDestroy();
+      if (mode === 'cut') {
+        for (const client of open) client.resetAndDestroy();
+        for (const upstream of upstreams) upstream.destroy();
+      }
       if (mode === 'silent') for (const client of open) silence(client);
     },
     close: () =>
