@@ -2,6 +2,7 @@ import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { limitApiRequests, shedApiOverload } from './api-limits.js';
 import { ApiModule, type ApiParts } from './api.module.js';
+import { recordAuditorReads } from './auditor-reads.js';
 import { installAuthentication } from './auth/authenticate.js';
 import { Authenticator } from './auth/authenticator.js';
 import { FailureLimiter } from './auth/failure-limiter.js';
@@ -56,6 +57,7 @@ export async function createApiApp(parts: ApiParts): Promise<NestFastifyApplicat
     },
   });
   limitApiRequests(server, parts);
+  recordAuditorReads(server, parts);
   installDocumentation(app);
   await app.init();
   return app;

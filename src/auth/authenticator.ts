@@ -21,6 +21,8 @@ export interface Principal {
   readonly subject: string;
   /** A person who showed a second factor when the token was made. */
   readonly hasSecondFactor: boolean;
+  /** Whose every read is written into the audit log. */
+  readonly isAuditor: boolean;
   /** As written into transitions: `api_key:<id>` or `person:<subject>`. */
   readonly actor: string;
 }
@@ -135,6 +137,7 @@ export class Authenticator {
         kind: 'api_key' as const,
         subject: row.id,
         hasSecondFactor: false,
+        isAuditor: false,
         actor: `api_key:${row.id}`,
       }),
       usableUntilMs: askedAtMs + Math.min(KEY_CACHE_LIFE_MS, row.expires_in_ms),
@@ -161,7 +164,7 @@ function refused(reason: AuthFailure, keyId: string | null): Authentication {
 }
 
 function personPrincipal(claims: PersonClaims, tenantRef: string): Principal {
-  const { tenantId, scopes, subject, hasSecondFactor } = claims;
+  const { tenantId, scopes, subject, hasSecondFactor, isAuditor } = claims;
   return Object.freeze({
     tenantId,
     tenantRef,
@@ -169,6 +172,7 @@ function personPrincipal(claims: PersonClaims, tenantRef: string): Principal {
     kind: 'person' as const,
     subject,
     hasSecondFactor,
+    isAuditor,
     actor: `person:${subject}`,
   });
 }

@@ -18,6 +18,8 @@ export interface PersonClaims {
   /** Of all roles named; unknown ones allow nothing. */
   readonly scopes: ReadonlySet<Scope>;
   readonly hasSecondFactor: boolean;
+  /** Also beside other roles: an auditor's reads are written down. */
+  readonly isAuditor: boolean;
 }
 
 export type TokenReading =
@@ -75,7 +77,14 @@ export class PersonTokens {
     if (exp === undefined || iat === undefined || !(exp - iat <= TOKEN_LIFE_MAX_S)) return null;
     const named = (Array.isArray(roles) ? roles : []).filter(isRole);
     const scopes = new Set(named.flatMap((role) => SCOPES_OF_ROLE[role]));
-    return { subject: sub, tenantId: tenant, scopes, hasSecondFactor: this.hasSecondFactor(payload) };
+    const isAuditor = named.includes('auditor');
+    return {
+      subject: sub,
+      tenantId: tenant,
+      scopes,
+      isAuditor,
+      hasSecondFactor: this.hasSecondFactor(payload),
+    };
   }
 
   private hasSecondFactor({ amr, acr }: JWTPayload): boolean {

@@ -1,3 +1,4 @@
+import { withSecretFiles } from '../config/secret-files.js';
 import { Database, type Sql } from '../persistence/database.js';
 import { isUnreachable } from './environment.js';
 import { readLocalStack } from './local-stack.js';
@@ -11,7 +12,7 @@ const SETTING = 'PAYMENTS_ADMIN_DATABASE_URL';
  * @throws CommandFailure with exit code 2 when neither does.
  */
 export function adminEnvironment(terminal: Terminal): NodeJS.ProcessEnv & { readonly [SETTING]: string } {
-  let env = terminal.env;
+  let env = settingsOf(terminal.env);
   if (!env[SETTING]) env = { ...env, ...readLocalStack(terminal)?.environment };
   const url = env[SETTING];
   if (url !== undefined && /^postgres(ql)?:\/\//.test(url) && URL.canParse(url))
@@ -20,6 +21,14 @@ export function adminEnvironment(terminal: Terminal): NodeJS.ProcessEnv & { read
     2,
     `${SETTING} is missing or no URL of the form postgres://payments_admin@host:port/database.`,
   );
+}
+
+function settingsOf(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  try {
+    return withSecretFiles(env);
+  } catch (error) {
+    throw new CommandFailure(2, error instanceof Error ? error.message : 'A file of secrets cannot be read.');
+  }
 }
 
 /**

@@ -34,11 +34,10 @@ const make = (key: Partial<NewApiKey> & { tenantId: string }) =>
     ...key,
   });
 
-/** What a refused caller learns: nothing that depends on why. */
-function shown(answer: ApiAnswer): unknown {
-  const { request_id: _r, instance: _i, ...body } = answer.body as Record<string, unknown>;
-  const { date: _d, 'request-id': _id, ...headers } = answer.headers;
-  return { status: answer.status, body, headers };
+/** What a refused caller learns, byte by byte but for the request: nothing that depends on why. */
+function shown({ status, headers: all, text }: ApiAnswer): unknown {
+  const { date: _date, 'request-id': requestId, ...headers } = all;
+  return { status, headers, text: text.replaceAll(String(requestId), '<request>') };
 }
 
 describe('a caller who is not known', () => {
@@ -74,7 +73,7 @@ describe('a caller who is not known', () => {
       await api.as(null).get('/v1/payments', { authorization: `Bearer ${client.key} ${client.key}` }),
     ];
     const first = shown(answers[0] as ApiAnswer) as { headers: Record<string, string> };
-    expect(first).toMatchObject({ status: 401, body: { code: 'unauthenticated' } });
+    expect(first).toMatchObject({ status: 401, text: expect.stringContaining('"code":"unauthenticated"') });
     expect(first.headers['www-authenticate']).toBe('Bearer');
     for (const answer of answers) expect(shown(answer)).toEqual(first);
   });
@@ -164,7 +163,8 @@ describe('a key', () => {
   it('for tests opens nothing in production, and a live one nothing elsewhere', async () => {
     const live = await make({ tenantId: client.tenant, mode: 'live' });
     const settings = await productionSettings();
-    const production = await startTestApi({ database: db.database, keys: api.keys, env: settings.env });
+    const env = { ...settings.env, PAYMENTS_DATABASE_URL: 'postgres://127.0.0.1/never-used' };
+    const production = await startTestApi({ database: db.database, keys: api.keys, env });
     try {
       expect((await production.as(client.key).get('/v1/payments')).status).toBe(401);
       expect((await production.as(live.text).get('/v1/payments')).status).toBe(200);
@@ -237,6 +237,73 @@ describe('a scope', () => {
         if (needed === scope) expect([201, 200, 404]).toContain(answer.status);
         else expect([answer.status, answer.body.code]).toEqual([403, 'forbidden']);
       }
+    }
+  });
+});
+
+describe('who guesses', () => {
+  /** An API of its own behind a proxy that is believed, so that a test may come from any address. */
+  async function behindProxy(): Promise<TestApi> {
+    return startTestApi({
+      database: db.database,
+      keys: api.keys,
+      env: { PAYMENTS_TRUSTED_PROXIES: '127.0.0.1' },
+    });
+  }
+  const from = (address: string) => ({ 'x-forwarded-for': address });
+
+  it('is held back at his address with 429 and Retry-After, and nobody else is (SE-01)', async () => {
+    const guarded = await behindProxy();
+    try {
+      const guess = () => guarded.as(newApiKey('test').text).get('/v1/payments', from('192.0.2.1'));
+      const statuses = new Set<number>();
+      for (let i = 0; i < 60; i++) statuses.add((await guess()).status);
+      expect([...statuses]).toEqual([401]);
+      const held = await guess();
+      expect([held.status, held.body.code]).toEqual([429, 'rate_limited']);
+      expect(Number(held.headers['retry-after'])).toBeGreaterThan(0);
+      expect((await guarded.as(client.key).get('/v1/payments', from('198.51.100.7'))).status).toBe(200);
+      // The same credential at the address of the guesses: it was good a moment ago.
+      expect((await guarded.as(client.key).get('/v1/payments', from('192.0.2.1'))).status).toBe(200);
+      expect(guarded.logLines.join('')).toContain('"event":"login_limited"');
+    } finally {
+      await guarded.close();
+    }
+  });
+
+  it('does not lock the owner of a key out by its id', async () => {
+    const guarded = await behindProxy();
+    try {
+      // The id and a right check, and a secret that is wrong: the digest is another's for a moment.
+      const { id, text } = await make({ tenantId: client.tenant });
+      const [row] = await db.query<{ digest: Buffer }>(`SELECT digest FROM api_key WHERE id = $1`, [id]);
+      await db.query(`UPDATE api_key SET digest = decode(repeat('00', 32), 'hex') WHERE id = $1`, [id]);
+      const answers: number[] = [];
+      for (let i = 0; i < 12; i++) {
+        answers.push((await guarded.as(text).get('/v1/payments', from('192.0.2.1'))).status);
+      }
+      expect(answers).toEqual([...Array<number>(10).fill(401), 429, 429]);
+      await db.query(`UPDATE api_key SET digest = $2 WHERE id = $1`, [id, row?.digest]);
+      const owner = () => guarded.as(text).get('/v1/payments', from('198.51.100.7'));
+      await expect.poll(async () => (await owner()).status, { interval: 250, timeout: 10_000 }).toBe(200);
+    } finally {
+      await guarded.close();
+    }
+  });
+
+  it('gets no more tries by naming other addresses when no proxy is believed (SE-01)', async () => {
+    const direct = await startTestApi({ database: db.database, keys: api.keys });
+    try {
+      const statuses: number[] = [];
+      for (let i = 0; i < 70; i++) {
+        statuses.push(
+          (await direct.as(newApiKey('test').text).get('/v1/payments', from(`192.0.2.${i}`))).status,
+        );
+      }
+      expect(statuses.slice(0, 60).every((status) => status === 401)).toBe(true);
+      expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(0);
+    } finally {
+      await direct.close();
     }
   });
 });

@@ -232,6 +232,10 @@ describe('the role of the commands', () => {
       const ran = await payments(args, { PAYMENTS_DATABASE_URL: db.urlOf('payments_worker') });
       expect([ran.exitCode, ran.err]).toEqual([2, expect.stringContaining('PAYMENTS_ADMIN_DATABASE_URL')]);
     }
+    const file = join(folder, 'admin-url');
+    writeFileSync(file, `${db.urlOf('payments_admin')}\n`);
+    const { exitCode } = await payments(['keys', 'list'], { PAYMENTS_ADMIN_DATABASE_URL_FILE: file });
+    expect(exitCode).toBe(0);
     const away = await payments(['keys', 'list'], {
       PAYMENTS_ADMIN_DATABASE_URL: 'postgres://a:b@127.0.0.1:9/x',
     });

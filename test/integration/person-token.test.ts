@@ -1,25 +1,35 @@
 import { createHmac, createPublicKey } from 'node:crypto';
-import { generateKeyPair, type CryptoKey } from 'jose';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { exportJWK, generateKeyPair, type CryptoKey } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApi, type ApiAnswer, type TestApi } from '../support/api.js';
 import { seedTenant, unique } from '../support/builders.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createTestIssuer, type TestIssuer, type TokenSeed } from '../support/people.js';
+import { rawRequest } from '../support/raw-http.js';
 
 let db: TestDatabase;
 let issuer: TestIssuer;
 let api: TestApi;
 let tenant: string;
 let stranger: CryptoKey;
+let strangerPublic: CryptoKey;
+/** A server that forged headers point at: nobody may ask it. */
+let trap: { readonly url: string; asked: number; close(): void };
 
 beforeAll(async () => {
   db = await createTestDatabase();
   issuer = await createTestIssuer();
   api = await startTestApi({ database: db.database, env: issuer.env });
   tenant = await seedTenant(db.database);
-  stranger = (await generateKeyPair('EdDSA')).privateKey;
+  ({ privateKey: stranger, publicKey: strangerPublic } = await generateKeyPair('EdDSA'));
+  trap = await startTrap();
+  for (const alg of ['RS256', 'ES384'] as const) await publishKey(alg);
 });
 afterAll(async () => {
+  trap.close();
   await api.close();
   issuer.close();
   await db.drop();
@@ -27,10 +37,10 @@ afterAll(async () => {
 
 const ask = (token: string, path = '/v1/payments'): Promise<ApiAnswer> => api.as(token).get(path);
 
-/** What a refused caller learns: nothing that depends on why. */
-function shown(answer: ApiAnswer): unknown {
-  const { request_id: _r, instance: _i, ...body } = answer.body as Record<string, unknown>;
-  return { status: answer.status, body, challenge: answer.headers['www-authenticate'] };
+/** What a refused caller learns, byte by byte but for the request: nothing that depends on why. */
+function shown({ status, headers, text }: ApiAnswer): unknown {
+  const { date: _date, 'request-id': requestId, ...rest } = headers;
+  return { status, headers: rest, text: text.replaceAll(String(requestId), '<request>') };
 }
 
 const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -53,6 +63,36 @@ function confused(format: 'jwk' | 'pem'): string {
   return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
 }
 
+async function startTrap() {
+  const jwk = { ...(await exportJWK(strangerPublic)), kid: 'trap', alg: 'EdDSA', use: 'sig' };
+  const server = createServer((_request, response) => {
+    made.asked++;
+    response.end(JSON.stringify({ keys: [jwk] }));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const made = { url: `http://127.0.0.1:${port}/keys.json`, asked: 0, close: () => void server.close() };
+  return made;
+}
+
+/** Rightly signed, under a header that the library would not write. */
+function critical(header: Readonly<Record<string, unknown>>): string {
+  const { header: usual, claims } = issuer.parts({ tenant });
+  const signed = `${part({ ...usual, ...header })}.${part(claims)}`;
+  return `${signed}.${issuer.sign(signed)}`;
+}
+
+/** Keys of other algorithms that the issuer really has, published before anybody reads its set. */
+const others = new Map<string, CryptoKey>();
+async function publishKey(alg: 'RS256' | 'ES384'): Promise<void> {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+  issuer.publish({ ...(await exportJWK(publicKey)), kid: alg, alg, use: 'sig' });
+  others.set(alg, privateKey);
+}
+const signedBy = (alg: 'RS256' | 'ES384'): Promise<string> =>
+  issuer.token({ tenant, header: { alg, kid: alg }, signWith: others.get(alg) as CryptoKey });
+
 const with_ = (seed: TokenSeed) => () => issuer.token({ tenant, ...seed });
 
 const ATTACKS: readonly (readonly [string, () => Promise<string> | string])[] = [
@@ -63,6 +103,21 @@ const ATTACKS: readonly (readonly [string, () => Promise<string> | string])[] = 
   ['our kid over a foreign key', () => issuer.token({ tenant, signWith: stranger })],
   ['no kid', with_({ header: { kid: undefined } })],
   ['a key of its own in the header', async () => issuer.token({ tenant, header: { jwk: issuer.publicJwk, kid: 'x' }, signWith: stranger })], // prettier-ignore
+  ['a key of its own in the header, under our kid', async () => issuer.token({ tenant, header: { jwk: await exportJWK(strangerPublic) }, signWith: stranger })],
+  ['the address of a key set in the header (jku), under our kid', () => issuer.token({ tenant, header: { jku: trap.url }, signWith: stranger })],
+  ['the address of a key set in the header (jku), under its own kid', () => issuer.token({ tenant, header: { jku: trap.url, kid: 'trap' }, signWith: stranger })],
+  ['the address of a certificate in the header (x5u)', () => issuer.token({ tenant, header: { x5u: trap.url, kid: 'trap' }, signWith: stranger })],
+  ['a certificate in the header (x5c)', () => issuer.token({ tenant, header: { x5c: ['AAAA'] }, signWith: stranger })],
+  ['a critical header that nobody here knows', () => critical({ crit: ['exp-hint'], 'exp-hint': 1 })],
+  ['a payload that is not encoded (b64)', () => critical({ crit: ['b64'], b64: false })],
+  ['an algorithm that we do not take (RS256)', () => signedBy('RS256')],
+  ['an algorithm that we do not take (ES384)', () => signedBy('ES384')],
+  ['a signature of nothing', async () => `${(await issuer.token({ tenant })).split('.').slice(0, 2).join('.')}.`],
+  ['more than 8 KiB, though it is signed', with_({ claims: { groups: 'g'.repeat(8_000) } })],
+  ['a life that ends before it begins', with_({ issuedIn: 20, expiresIn: 10 - 600 })],
+  ['an end that is a text', with_({ claims: { exp: '9999999999' } })],
+  ['a subject that is no text', with_({ claims: { sub: 7 } })],
+  ['an empty tenant', with_({ claims: { tenant: '' } })],
   ['expired 31 s ago', with_({ issuedIn: -600, expiresIn: -31 })],
   ['not valid for another minute', with_({ claims: { nbf: Math.floor(Date.now() / 1_000) + 3_600 } })],
   ['issued in the future', with_({ issuedIn: 60, expiresIn: 600 })],
@@ -110,6 +165,19 @@ describe('a token of a person', () => {
     expect(shown(answer)).toEqual(shown(await api.as(null).get('/v1/payments')));
     expect(answer.status).toBe(401);
     expect(api.logLines.slice(from).join('')).toContain('"event":"login_failed"');
+  });
+
+  it('never makes us ask an address that it names itself', () => {
+    expect(trap.asked).toBe(0);
+  });
+
+  it('is refused when it comes twice, though it is good: a proxy might have judged another', async () => {
+    const token = await issuer.token({ tenant });
+    const line = `Authorization: Bearer ${token}`;
+    const once = await rawRequest(api.url, ['GET /v1/payments HTTP/1.1', line]);
+    const twice = await rawRequest(api.url, ['GET /v1/payments HTTP/1.1', line, line]);
+    const joined = await rawRequest(api.url, ['GET /v1/payments HTTP/1.1', `${line}, Bearer ${token}`]);
+    expect([once.status, twice.status, joined.status]).toEqual([200, 401, 401]);
   });
 
   it('of another tenant finds nothing of this one (ID-04)', async () => {

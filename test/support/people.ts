@@ -1,3 +1,4 @@
+import { createPrivateKey, sign, type JsonWebKey } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,6 +33,10 @@ export interface TestIssuer {
   /** The claims and header of a token that lets an operator in, before it is signed. */
   parts(seed?: TokenSeed): { header: Record<string, unknown>; claims: Record<string, unknown> };
   token(seed?: TokenSeed): Promise<string>;
+  /** The issuer's signature over this text, in base64url; EdDSA only. */
+  sign(text: string): string;
+  /** Adds a key to the issuer's set, as its next reader finds it. */
+  publish(jwk: JWK): void;
   close(): void;
 }
 
@@ -43,7 +48,10 @@ export async function createTestIssuer(alg: IssuerAlgorithm = 'EdDSA'): Promise<
   const publicJwk: JWK = { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' };
   const folder = mkdtempSync(join(tmpdir(), 'payments-issuer-'));
   const file = join(folder, 'key-set.json');
-  writeFileSync(file, JSON.stringify({ keys: [publicJwk] }));
+  const published = [publicJwk];
+  const write = (): void => writeFileSync(file, JSON.stringify({ keys: published }));
+  write();
+  const nodeKey = createPrivateKey({ key: (await exportJWK(privateKey)) as JsonWebKey, format: 'jwk' });
   const parts: TestIssuer['parts'] = (seed = {}) => {
     const now = Math.floor(Date.now() / 1_000);
     const { issuedIn = 0, expiresIn = 600, amr = ['pwd', 'mfa'] } = seed;
@@ -75,6 +83,11 @@ export async function createTestIssuer(alg: IssuerAlgorithm = 'EdDSA'): Promise<
       return new SignJWT(claims)
         .setProtectedHeader(header as { alg: string })
         .sign(seed.signWith ?? privateKey);
+    },
+    sign: (text) => sign(null, Buffer.from(text), nodeKey).toString('base64url'),
+    publish: (jwk) => {
+      published.push(jwk);
+      write();
     },
     close: () => rmSync(folder, { recursive: true, force: true }),
   };

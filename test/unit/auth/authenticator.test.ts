@@ -43,6 +43,7 @@ describe('the authenticator', () => {
         kind: 'api_key',
         subject: store.key.parts.id,
         hasSecondFactor: false,
+        isAuditor: false,
         actor: `api_key:${store.key.parts.id}`,
       },
     });

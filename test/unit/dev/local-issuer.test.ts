@@ -56,6 +56,7 @@ describe('the issuer of a local stack', () => {
         tenantId: 'local',
         scopes: new Set(['payments:read', 'payments:resolve']),
         hasSecondFactor: true,
+        isAuditor: false,
       },
     });
   });
