@@ -1,8 +1,10 @@
+import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { FUNCTION_GRANTS, GRANTS, TENANT_TABLES, type RoleGrants } from '../../src/persistence/grants.js';
 import { migrate } from '../../src/persistence/migrate.js';
 import { DATABASE_ROLES, type DatabaseRole } from '../../src/persistence/roles.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { startTestServer } from '../support/embedded-postgres.js';
 
 let db: TestDatabase;
 beforeAll(async () => {
@@ -202,20 +204,32 @@ describe('row-level security', () => {
 });
 
 describe('migrations that make the roles', () => {
-  it('agree when several databases of one server migrate at once, whoever of them is first', async () => {
-    const copies = await Promise.all(Array.from({ length: 4 }, () => createTestDatabase('empty')));
+  it('agree when several databases of a new server migrate at once, whoever is first', async () => {
+    const server = await startTestServer();
+    const admin = new pg.Client({ connectionString: `${server.url}postgres` });
     try {
-      await Promise.all(copies.map((copy) => migrate(copy.url)));
-      for (const copy of copies) {
+      await admin.connect();
+      const names = Array.from({ length: 4 }, (_, i) => `first_${i}`);
+      for (const name of names) await admin.query(`CREATE DATABASE ${name}`);
+      await Promise.all(names.map((name) => migrate(`${server.url}${name}`)));
+      const roles = await admin.query('SELECT 1 FROM pg_roles WHERE rolname = ANY ($1) AND NOT rolcanlogin', [
+        [...DATABASE_ROLES],
+      ]);
+      expect(roles.rowCount).toBe(DATABASE_ROLES.length);
+      for (const name of names) {
+        const client = new pg.Client({ connectionString: `${server.url}${name}` });
+        await client.connect();
         // Made by a superuser, and handed over.
-        const owners = await copy.query(
-          `SELECT DISTINCT pg_get_userbyid(relowner) AS owner FROM pg_class
+        const { rows } = await client.query(
+          `SELECT DISTINCT pg_get_userbyid(relowner)::text AS owner FROM pg_class
             WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S')`,
         );
-        expect(owners).toEqual([{ owner: 'payments_owner' }]);
+        await client.end();
+        expect(rows).toEqual([{ owner: 'payments_owner' }]);
       }
     } finally {
-      for (const copy of copies) await copy.drop();
+      await admin.end();
+      await server.stop();
     }
   });
 
