@@ -14,7 +14,9 @@ export type AuditAction =
   | 'webhook_endpoint_added'
   | 'webhook_endpoint_changed'
   | 'webhook_endpoint_removed'
-  | 'webhook_secret_rotated';
+  | 'webhook_secret_rotated'
+  | 'data_keys_rewrapped'
+  | 'data_keys_deleted';
 
 export interface AuditEntry {
   /** Whose data it concerned; null: every tenant's. In a session of one tenant it must be that one. */

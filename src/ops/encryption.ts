@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { recordAudit } from '../audit/audit-log.js';
 import { readKeysFile, type KeysFile } from '../config/config.js';
 import { withSecretFiles } from '../config/secret-files.js';
 import { KeyFileEncryption } from '../encryption/key-encryption.js';
@@ -7,6 +8,7 @@ import { keyUsage, type KeyUsage } from '../encryption/key-usage.js';
 import { Database } from '../persistence/database.js';
 import { act, addCommand, type CommonOptions, type Session } from './command.js';
 import { serviceEnvironment } from './environment.js';
+import { operatorActor } from './operator.js';
 import { rowsTable } from './table.js';
 import { CommandFailure, type ExitCode, type Terminal } from './terminal.js';
 
@@ -57,7 +59,16 @@ function addRotate(encryption: Command, session: Session): void {
       session.terminal,
       async ({ keys, admin }) => {
         const kek = KeyFileEncryption.of(keys.encryption);
-        return { active: kek.activeId, ...(await rewrapDataKeys(admin, kek)) };
+        const done = await rewrapDataKeys(admin, kek);
+        // Each portion is a commit of its own, so its entry follows: a rotation that was cut off is run again.
+        await recordAudit(admin, {
+          tenantId: null,
+          actor: operatorActor(session.terminal),
+          action: 'data_keys_rewrapped',
+          target: kek.activeId,
+          detail: { rewrapped: done.rewrapped, unreadable: done.unreadable.size },
+        });
+        return { active: kek.activeId, ...done };
       },
     );
     const failed = Object.fromEntries(unreadable);
@@ -92,7 +103,19 @@ function addShred(encryption: Command, session: Session): void {
           'Revoke its API keys first, then repeat with --confirm and the same id. Backups that are older keep the keys.',
       );
     }
-    const deleted = await withDatabases(session.terminal, ({ admin }) => deleteDataKeys(admin, tenant));
+    const deleted = await withDatabases(session.terminal, ({ admin }) =>
+      admin.transaction(async (tx) => {
+        const count = await deleteDataKeys(tx, tenant);
+        await recordAudit(tx, {
+          tenantId: tenant,
+          actor: operatorActor(session.terminal),
+          action: 'data_keys_deleted',
+          target: tenant,
+          detail: { deleted: count },
+        });
+        return count;
+      }),
+    );
     session.terminal.out(
       options.json
         ? JSON.stringify({ tenant, deleted })

@@ -1,5 +1,6 @@
 import { formatInstant, instantFromPostgres, MICROS_PER_MILLISECOND } from '../domain/instant.js';
 import type { DestinationCipher } from '../encryption/destination-cipher.js';
+import { DataKeyDeleted } from '../encryption/unreadable.js';
 import { isFinal } from '../domain/payment-state.js';
 import type { HistoryRow } from './payment-history.store.js';
 import type { PaymentRow } from './payment.store.js';
@@ -11,15 +12,24 @@ export class PaymentViews {
 
   /**
    * The destination in clear: the tenant gave it, and payments:read is the scope that may see it
-   * again.
-   * @throws NotAuthentic, UnknownKey, DataKeyDeleted when the stored destination does not open.
+   * again. Null when the tenant's data keys were deleted: nobody can read it, and the rest still stands.
+   * @throws NotAuthentic, UnknownKey when the stored destination does not open for another reason.
    */
   async of(row: PaymentRow): Promise<PaymentView> {
-    return paymentView(row, await this.cipher.openDestination(row));
+    return paymentView(row, await this.destinationOf(row));
+  }
+
+  private async destinationOf(row: PaymentRow): Promise<string | null> {
+    try {
+      return await this.cipher.openDestination(row);
+    } catch (error) {
+      if (error instanceof DataKeyDeleted) return null;
+      throw error;
+    }
   }
 }
 
-function paymentView(row: PaymentRow, destination: string): PaymentView {
+function paymentView(row: PaymentRow, destination: string | null): PaymentView {
   return {
     id: row.id,
     state: row.state,

@@ -258,5 +258,9 @@ describe('payments encryption', () => {
     const { exitCode, json } = await command('shred', '--tenant', tenant, '--confirm', tenant);
     expect([exitCode, json()]).toEqual([0, { tenant, deleted: 1 }]);
     expect(await count()).toBe(before - 1);
+    const entries = await rig.db.query(
+      `SELECT tenant_id, target, detail::jsonb AS detail FROM audit_log WHERE action = 'data_keys_deleted'`,
+    );
+    expect(entries).toEqual([{ tenant_id: tenant, target: tenant, detail: { deleted: 1 } }]);
   });
 });

@@ -125,7 +125,7 @@ const WIDE_LIMITS = {
 export async function startTestApi(options: TestApiOptions): Promise<TestApi> {
   const issuer = await createTestIssuer();
   const config = readConfig({
-    PAYMENTS_DATABASE_URL: 'postgres://never.used/by-the-test',
+    PAYMENTS_DATABASE_URL: 'postgres://127.0.0.1/never-used',
     PAYMENTS_KEYS_FILE: 'never-read',
     ...issuer.env,
     ...WIDE_LIMITS,

@@ -9,7 +9,7 @@ export interface Payment {
   readonly version: number;
   readonly amount: number;
   readonly currency: string;
-  readonly destination: string;
+  readonly destination: string | null;
   readonly provider: string;
   readonly reference: string | null;
   readonly description: string | null;
@@ -40,7 +40,7 @@ export function paymentTable(payment: Payment): string {
     ['state', payment.state],
     ['version', String(payment.version)],
     ['amount', moneyText(payment)],
-    ['destination', payment.destination],
+    ['destination', payment.destination ?? '-'],
     ['provider', payment.provider],
     ['reference', payment.reference],
     ['description', payment.description],

@@ -14,7 +14,10 @@ export const Payment = z
     version: z.int().min(1).meta({ description: 'Grows by one with every change; also the entity tag.' }),
     amount: z.int().min(1).meta({ description: 'Whole minor units of the currency.' }),
     currency: z.string().regex(/^[A-Z]{3}$/),
-    destination: z.string(),
+    destination: z
+      .string()
+      .nullable()
+      .meta({ description: 'Null once the tenant was forgotten: nobody can read it any more.' }),
     provider: z.string(),
     reference: z.string().nullable(),
     description: z.string().nullable(),

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { DataKeyDeleted, NotAuthentic, UnknownKey } from '../../../src/encryption/unreadable.js';
 import { PaymentViews } from '../../../src/payments/payment-view.js';
 import type { PaymentRow } from '../../../src/payments/payment.store.js';
 
@@ -44,6 +45,15 @@ describe('the view of a payment', () => {
       created_at: '2026-12-01T09:00:00.000001Z',
       updated_at: '2026-12-01T09:00:00.100000Z',
     });
+  });
+
+  it('of a tenant that was forgotten shows no destination and the rest; any other that does not open is a fault', async () => {
+    const failing = (error: Error) => new PaymentViews({ openDestination: () => Promise.reject(error) });
+    const shown = await failing(new DataKeyDeleted()).of(row());
+    expect(shown).toMatchObject({ destination: null, state: 'scheduled', currency: 'EUR' });
+    for (const error of [new UnknownKey(), new NotAuthentic('pay_1')]) {
+      await expect(failing(error).of(row())).rejects.toBe(error);
+    }
   });
 
   it('holds nothing of how the row is kept', async () => {
