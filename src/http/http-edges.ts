@@ -1,5 +1,11 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import type { FastifyReply, FastifyRequest, FastifyHttpOptions, RawServerDefault } from 'fastify';
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  FastifyHttpOptions,
+  RawServerDefault,
+} from 'fastify';
 import { DomainError } from '../domain/domain-error.js';
 import { AllowedMethods } from './allowed-methods.js';
 import { installBodyParser, MAX_BODY_BYTES } from './body-parser.js';
@@ -80,6 +86,7 @@ export function installHttpEdges(app: NestFastifyApplication): void {
   fastify.addHook('onRoute', (route) => allowedMethods.add(route.url, route.method));
   fastify.addHook('preClose', (done) => {
     isClosing = true;
+    endWhatBecomesIdle(fastify.server);
     done();
   });
   fastify.addHook('onRequest', (request, reply, done) => {
@@ -98,6 +105,19 @@ export function installHttpEdges(app: NestFastifyApplication): void {
   installBodyParser(fastify);
   app.useGlobalFilters(new ProblemFilter(allowedMethods));
   app.useGlobalPipes(new SchemaPipe());
+}
+
+/** While closing (ms): soon beside the seconds that a stop may take. */
+const CLOSE_IDLE_EVERY_MS = 100;
+
+/**
+ * A server that closes ends the connections that are idle then. One whose last answer was under way
+ * would hold the process for its whole keep-alive, past the kill of the platform.
+ */
+function endWhatBecomesIdle(server: FastifyInstance['server']): void {
+  const timer = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
+  timer.unref();
+  server.once('close', () => clearInterval(timer));
 }
 
 function refusalOf(request: FastifyRequest): DomainError | undefined {

@@ -17,6 +17,8 @@ beforeAll(async () => {
   proxy = await startTcpProxy(rig.db.urlOf('payments_worker'));
 });
 afterAll(async () => {
+  // Also those that were silent: the server still thinks that they live.
+  proxy.mode = 'cut';
   proxy.mode = 'open';
   await rig.stop();
   await proxy.close();
@@ -162,7 +164,8 @@ describe('Postgres away', () => {
   });
 
   it('until the lease is over: what was claimed is not sent, though nobody could tell the worker', async () => {
-    const one = await rig.engine({ url: proxy.url });
+    // Eight seconds pass while nobody can ask: the ladder must outlive what comes after them.
+    const one = await rig.engine({ url: proxy.url, ladderDivisor: 100 });
     const payment = await rig.pay();
     const latch = new Latch();
     const claimed = new Latch();
@@ -184,6 +187,30 @@ describe('Postgres away', () => {
     proxy.mode = 'open';
     expect(await end).toBe('succeeded');
     await expectPaidOnce([payment]);
+  });
+});
+
+describe('a way to Postgres that is silent, its connections half-open', () => {
+  it('over the due time of 20 payments: each is paid once when it carries again', async () => {
+    // The silence is longer than the ladder of the other tests.
+    const one = await rig.engine({ url: proxy.url, ladderDivisor: 20 });
+    const payments = await rig.payMany(20, 800);
+    await rig.expectNotBefore(payments);
+    const ends = Promise.all(payments.map((p) => persist(one, p)));
+    await pause(600);
+    proxy.mode = 'silent';
+    // Its lease ends by its own clock: whatever it had claimed is not sent.
+    await until('the end of its lease', () => one.engine.isWell(), (well) => !well); // prettier-ignore
+    proxy.mode = 'open';
+    let isOver = false;
+    void ends.then(() => (isOver = true));
+    await until('the end of all', async () => {
+      await letLostClaimsAge(one);
+      return isOver;
+    }, Boolean); // prettier-ignore
+    for (const end of await ends) expect(end).toBe('succeeded');
+    await expectPaidOnce(payments);
+    expect((await rig.simulator.early()).count).toBe(0);
   });
 });
 

@@ -141,6 +141,21 @@ describe('while the server stops', () => {
     expect(text).toContain('"code":"shutting_down"');
     expect(text).toContain('{"done":true}');
   });
+
+  it('is not held up by a client that keeps its connection after the answer to what it had begun', async () => {
+    const app = await start(10_000);
+    await app.listen(0, '127.0.0.1');
+    const inFlight = new Promise<void>((resolve) => (entered = resolve));
+    const { port } = app.getHttpServer().address() as AddressInfo;
+    const socket = connect(port, '127.0.0.1', () => socket.write('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n'));
+    const ended = once(socket.resume(), 'close');
+    await inFlight;
+    const closed = app.close();
+    await expect.poll(() => app.getHttpServer().listening).toBe(false);
+    release();
+    // For the client's 75 s of keep-alive otherwise.
+    await Promise.all([closed, ended]);
+  });
 });
 
 describe('the log', () => {
