@@ -1,7 +1,6 @@
 import { withSecretFiles } from '../config/secret-files.js';
 import { Database, type Sql } from '../persistence/database.js';
-import { isUnreachable } from './environment.js';
-import { readLocalStack } from './local-stack.js';
+import { isUnreachable, serviceEnvironment } from './environment.js';
 import { CommandFailure, type Terminal } from './terminal.js';
 
 const SETTING = 'PAYMENTS_ADMIN_DATABASE_URL';
@@ -12,8 +11,7 @@ const SETTING = 'PAYMENTS_ADMIN_DATABASE_URL';
  * @throws CommandFailure with exit code 2 when neither does.
  */
 export function adminEnvironment(terminal: Terminal): NodeJS.ProcessEnv & { readonly [SETTING]: string } {
-  let env = settingsOf(terminal.env);
-  if (!env[SETTING]) env = { ...env, ...readLocalStack(terminal)?.environment };
+  const env = settingsOf(serviceEnvironment(terminal));
   const url = env[SETTING];
   if (url !== undefined && /^postgres(ql)?:\/\//.test(url) && URL.canParse(url))
     return { ...env, [SETTING]: url };

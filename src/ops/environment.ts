@@ -2,13 +2,16 @@ import { withSecretFiles } from '../config/secret-files.js';
 import { readLocalStack } from './local-stack.js';
 import { CommandFailure, type Terminal } from './terminal.js';
 
+/** A database under any role, also by a file. */
+const NAMES_A_DATABASE = /^PAYMENTS_(?:[A-Z]+_)?DATABASE_URL(?:_FILE)?$/;
+
 /**
  * The settings of commands on the service: the environment, or those of the local stack when it
- * names no database.
+ * names no database under any role. Who names one means that one, not whatever runs on this machine.
  * @throws CommandFailure when there is neither.
  */
 export function serviceEnvironment(terminal: Terminal): NodeJS.ProcessEnv {
-  if (terminal.env['PAYMENTS_DATABASE_URL'] !== undefined) return terminal.env;
+  if (Object.keys(terminal.env).some((name) => NAMES_A_DATABASE.test(name))) return terminal.env;
   const stack = readLocalStack(terminal);
   return stack === null ? terminal.env : { ...terminal.env, ...stack.environment };
 }

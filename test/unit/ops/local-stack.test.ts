@@ -38,11 +38,18 @@ describe('the settings of commands on the service', () => {
     expect(serviceEnvironment(terminal({}))['PAYMENTS_DATABASE_URL']).toBe('postgres://local/payments');
   });
 
-  it('come from the environment alone when it names one, whatever stack runs', () => {
+  it.each([
+    'PAYMENTS_DATABASE_URL',
+    'PAYMENTS_OWNER_DATABASE_URL',
+    'PAYMENTS_ADMIN_DATABASE_URL',
+    'PAYMENTS_AUDITOR_DATABASE_URL_FILE',
+  ])('come from the environment alone when it sets %s, whatever stack runs', (name) => {
     stack('running');
-    const env = serviceEnvironment(terminal({ PAYMENTS_DATABASE_URL: 'postgres://elsewhere/payments' }));
-    expect(env).toMatchObject({ PAYMENTS_DATABASE_URL: 'postgres://elsewhere/payments' });
+    const named = { [name]: 'postgres://elsewhere/payments' };
+    const env = serviceEnvironment(terminal(named));
+    expect(env).toMatchObject(named);
     expect(env['PAYMENTS_MODE']).toBeUndefined();
+    expect(Object.values(env)).not.toContain('postgres://local/payments');
   });
 
   it('are not guessed from a stack that is stopped', () => {
