@@ -82,11 +82,23 @@ describe('a whole stack', () => {
     for (const url of [stack.health_url, stack.worker_health_url]) {
       expect((await fetch(`${url}/readyz`)).status).toBe(200);
     }
+  });
+
+  it('keeps every commit, and none of its processes is in the database as more than its role', async () => {
     const database = new pg.Client(stack.postgres_url);
     await database.connect();
-    const { rows } = await database.query("SELECT current_setting('fsync') AS fsync, current_user AS owner");
-    expect(rows).toEqual([{ fsync: 'on', owner: 'payments_owner' }]);
-    await database.end();
+    onTestFinished(() => database.end());
+    expect((await database.query('SHOW fsync')).rows).toEqual([{ fsync: 'on' }]);
+    const { rows } = await database.query<{ role: string }>(
+      `SELECT DISTINCT usename AS role FROM pg_stat_activity
+        WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY 1`,
+    );
+    expect(rows.map(({ role }) => role)).toEqual([
+      'payments_api',
+      'payments_read',
+      'payments_relay',
+      'payments_worker',
+    ]);
   });
 
   it.runIf(process.platform === 'linux')('listens on the loopback address and nowhere else', () => {
