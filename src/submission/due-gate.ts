@@ -209,10 +209,11 @@ export class DueGate {
     const free = lane.calls.available;
     // A wake while armed arms a second pair: one payment may wait here twice, and is begun once.
     const wanted = new Map(picked.map((w) => [w.prepared.paymentId, w.prepared]));
-    const result = await beginSubmissions(this.sql, lane.calls.lane, this.lease.id, free, [
-      ...wanted.values(),
-    ]);
-    lane.closed = result.kind === 'closed';
+    const owner = this.lease.id;
+    const result = await beginSubmissions(this.sql, lane.calls.lane, owner, free, [...wanted.values()]);
+    // A lease that is over lets nothing pass either, and comes back with its renewal: no reason for payments
+    // to wait as they do for people.
+    lane.closed = result.kind === 'closed' && this.lease.isHeldBy(owner);
     lane.waiting = result.kind === 'waiting';
     if (result.kind === 'closed') {
       lane.nextAtMs = monotonicMs() + CLOSED_LANE_MS;

@@ -92,11 +92,15 @@ describe.skipIf(disk === null)('a disk without space', () => {
     client = await api.client();
   });
   afterAll(async () => {
-    await api.close();
-    await db.drop();
-    await own.remove();
-    if (disk !== null) unmount(disk);
-    process.removeListener('exit', onExit);
+    try {
+      await api.close();
+      await db.drop();
+    } finally {
+      await own.remove();
+      // Whatever failed before: a mount outlives the run that made it.
+      if (disk !== null) unmount(disk);
+      process.removeListener('exit', onExit);
+    }
   });
 
   async function create(key: string): Promise<ApiAnswer> {
