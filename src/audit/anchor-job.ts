@@ -1,6 +1,7 @@
 import type { AnchorKeySet } from '../config/key-file.js';
 import { Database } from '../persistence/database.js';
 import { LockTimeout } from '../persistence/database-errors.js';
+import { PeriodicJob } from '../platform/periodic-job.js';
 import { ANCHOR_STATEMENT_MS, lockAnchors, prepareAnchoring } from './anchor.store.js';
 import { copyAnchors, type CopyRun } from './copy-anchors.js';
 import { makeAnchors, type AnchorRefusal, type AnchorRun } from './make-anchors.js';
@@ -35,8 +36,7 @@ export interface AnchorJobOptions {
  */
 export class AnchorJob {
   private readonly database: Database;
-  private running: Promise<void> | null = null;
-  private timer: NodeJS.Timeout | null = null;
+  private readonly job: PeriodicJob<void>;
 
   constructor(private readonly options: AnchorJobOptions) {
     this.database = new Database({
@@ -45,29 +45,23 @@ export class AnchorJob {
       applicationName: 'payments-anchors',
       queryMs: ANCHOR_STATEMENT_MS + DRIVER_MARGIN_MS,
     });
+    this.job = new PeriodicJob(() => this.anchorAndCopy(), options.everyMs ?? ANCHOR_EVERY_MS);
   }
 
   /** Runs now and every minute. Throws nothing. */
   start(): void {
-    this.timer = setInterval(() => void this.run(), this.options.everyMs ?? ANCHOR_EVERY_MS);
-    this.timer.unref();
-    void this.run();
+    this.job.start();
   }
 
   /** No run starts after this; resolves when the one under way and the connection have ended. */
   async stop(): Promise<void> {
-    if (this.timer) clearInterval(this.timer);
-    this.timer = null;
-    await this.running;
+    await this.job.stop();
     await this.database.close();
   }
 
   /** One run, never two at once. Throws nothing. */
   run(): Promise<void> {
-    this.running ??= this.anchorAndCopy().finally(() => {
-      this.running = null;
-    });
-    return this.running;
+    return this.job.run();
   }
 
   private async anchorAndCopy(): Promise<void> {

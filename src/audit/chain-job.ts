@@ -1,3 +1,4 @@
+import { PeriodicJob } from '../platform/periodic-job.js';
 import type { AnchorPublicKeys } from './anchor-keys.js';
 import { verifyHistory, type VerifyReport } from './verify.js';
 
@@ -16,31 +17,23 @@ export interface ChainJobOptions {
 
 /** Verifies once an hour what changed lately; the command line verifies everything. */
 export class ChainJob {
-  private running: Promise<void> | null = null;
-  private timer: NodeJS.Timeout | null = null;
+  private readonly job = new PeriodicJob(() => this.verify(), CHAIN_EVERY_MS);
 
   constructor(private readonly options: ChainJobOptions) {}
 
   /** Runs now and every hour. Throws nothing. */
   start(): void {
-    this.timer = setInterval(() => void this.run(), CHAIN_EVERY_MS);
-    this.timer.unref();
-    void this.run();
+    this.job.start();
   }
 
   /** No run starts after this; resolves when the one under way has ended. */
-  async stop(): Promise<void> {
-    if (this.timer) clearInterval(this.timer);
-    this.timer = null;
-    await this.running;
+  stop(): Promise<void> {
+    return this.job.stop();
   }
 
   /** One run, never two at once. Throws nothing. */
   run(): Promise<void> {
-    this.running ??= this.verify().finally(() => {
-      this.running = null;
-    });
-    return this.running;
+    return this.job.run();
   }
 
   private async verify(): Promise<void> {

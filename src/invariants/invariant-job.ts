@@ -1,6 +1,7 @@
 import * as metrics from '../metrics/metrics.js';
 import { Database, type Statement } from '../persistence/database.js';
 import type { Log } from '../platform/logger.js';
+import { PeriodicJob } from '../platform/periodic-job.js';
 import { checkInvariant, type InvariantResult } from './check-invariants.js';
 import type { Invariant } from './invariant.js';
 import { INVARIANTS } from './invariants.js';
@@ -45,36 +46,29 @@ export class InvariantJob {
   private readonly database: Database;
   private readonly memory = new Map<number, Memory>();
   private since: string | null = null;
-  private running: Promise<readonly InvariantResult[]> | null = null;
-  private timer: NodeJS.Timeout | null = null;
+  private readonly job: PeriodicJob<readonly InvariantResult[]>;
 
   constructor(
     private readonly options: { readonly url: string; readonly log: Log; readonly everyMs?: number },
   ) {
     this.database = new Database({ url: options.url, poolSize: 1, applicationName: 'payments-invariants' });
+    this.job = new PeriodicJob(() => this.checkAll(), options.everyMs ?? INVARIANTS_EVERY_MS);
   }
 
   /** Runs now and every minute. Throws nothing. */
   start(): void {
-    this.timer = setInterval(() => void this.run(), this.options.everyMs ?? INVARIANTS_EVERY_MS);
-    this.timer.unref();
-    void this.run();
+    this.job.start();
   }
 
   /** No run starts after this; resolves when the one under way and the connection have ended. */
   async stop(): Promise<void> {
-    if (this.timer) clearInterval(this.timer);
-    this.timer = null;
-    await this.running;
+    await this.job.stop();
     await this.database.close();
   }
 
   /** One run over all invariants, never two at once. @returns a result for each. Throws nothing. */
   run(): Promise<readonly InvariantResult[]> {
-    this.running ??= this.checkAll().finally(() => {
-      this.running = null;
-    });
-    return this.running;
+    return this.job.run();
   }
 
   private async checkAll(): Promise<readonly InvariantResult[]> {
