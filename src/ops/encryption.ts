@@ -7,7 +7,7 @@ import { deleteDataKeys, rewrapDataKeys } from '../encryption/key-rotation.js';
 import { keyUsage, type KeyUsage } from '../encryption/key-usage.js';
 import { Database } from '../persistence/database.js';
 import { act, addCommand, type CommonOptions, type Session } from './command.js';
-import { serviceEnvironment } from './environment.js';
+import { databaseUrlIn, serviceEnvironment, type DatabaseVariable } from './environment.js';
 import { operatorActor } from './operator.js';
 import { rowsTable } from './table.js';
 import { CommandFailure, type ExitCode, type Terminal } from './terminal.js';
@@ -138,9 +138,9 @@ async function withDatabases<T>(terminal: Terminal, work: (parts: Parts) => Prom
   if (file === undefined) throw new CommandFailure(2, 'PAYMENTS_KEYS_FILE is missing.');
   const keys = readKeysFile(file, env['PAYMENTS_MODE'] === 'production' ? 'production' : 'development');
   const opened: Database[] = [];
-  const open = (name: string): Database => {
+  const open = (variable: DatabaseVariable): Database => {
     const made = new Database({
-      url: urlOf(env, name),
+      url: databaseUrlIn(env, variable),
       poolSize: 1,
       applicationName: 'payments-ops',
       queryMs: COUNT_WITHIN_MS + DRIVER_MARGIN_MS,
@@ -157,12 +157,6 @@ async function withDatabases<T>(terminal: Terminal, work: (parts: Parts) => Prom
   } finally {
     for (const database of opened) await database.close();
   }
-}
-
-function urlOf(env: NodeJS.ProcessEnv, name: string): string {
-  const url = env[name];
-  if (url !== undefined && /^postgres(ql)?:\/\//.test(url) && URL.canParse(url)) return url;
-  throw new CommandFailure(2, `${name} is missing or no URL of the form postgres://user@host:port/database.`);
 }
 
 function usageTable(usage: readonly KeyUsage[]): string {

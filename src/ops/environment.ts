@@ -32,7 +32,12 @@ export function databaseUrl(
   terminal: Terminal,
   variable: DatabaseVariable = 'PAYMENTS_DATABASE_URL',
 ): string {
-  const url = withSecretFiles(serviceEnvironment(terminal))[variable];
+  return databaseUrlIn(withSecretFiles(serviceEnvironment(terminal)), variable);
+}
+
+/** The same from settings that were read already. @throws as `databaseUrl`. */
+export function databaseUrlIn(env: NodeJS.ProcessEnv, variable: DatabaseVariable): string {
+  const url = env[variable];
   if (url !== undefined && /^postgres(ql)?:\/\//.test(url) && URL.canParse(url)) return url;
   throw new CommandFailure(
     2,
