@@ -1,8 +1,6 @@
-import { spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { isAnchored, TRANSITIONS_EACH, writeHistories } from '../load/history-load.js';
-import { processMemory, processTimes } from '../sampling/proc.js';
+import { measureCommand } from '../load/measured-command.js';
 import type { Measured, Scenario, World } from '../scenario.js';
 import { waitUntil } from '../waiting.js';
 
@@ -10,7 +8,6 @@ const TRANSITIONS = 1_000_000;
 /** The aim, for the command on one core. */
 const PER_SECOND = 500_000;
 const MOST_MIB = 300;
-const LOOK_EVERY_MS = 50;
 /** Two ticks of the job, and the time it takes for a million rows. */
 const ANCHORED_WITHIN_MS = 240_000;
 const MIB = 1_048_576;
@@ -54,7 +51,11 @@ async function measureAudit(world: World, payments: number): Promise<Measured> {
   }
   world.say('verifying');
   const from = world.load.mark();
-  const { seconds, cpuSeconds, peakBytes, exitCode, report } = await verify(world);
+  const { seconds, cpuSeconds, peakBytes, exitCode, report } = await measureCommand(
+    world,
+    ['audit', 'verify', '--json'],
+    Report,
+  );
   const to = world.load.mark();
   const perCore = cpuSeconds === 0 ? null : report.transitions / cpuSeconds;
   const least = payments * TRANSITIONS_EACH;
@@ -77,52 +78,4 @@ async function measureAudit(world: World, payments: number): Promise<Measured> {
     ],
     window: [from, to],
   };
-}
-
-interface Verified {
-  readonly seconds: number;
-  readonly cpuSeconds: number;
-  readonly peakBytes: number;
-  readonly exitCode: number | null;
-  readonly report: z.infer<typeof Report>;
-}
-
-/** Runs the command as a person would, and watches its memory and its processor time. */
-async function verify(world: World): Promise<Verified> {
-  const program = fileURLToPath(new URL('../../src/main-ops.js', import.meta.url));
-  const startedAt = performance.now();
-  const child = spawn(process.execPath, [program, 'audit', 'verify', '--json'], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...world.stack.environment },
-    signal: world.signal,
-  });
-  let peakBytes = 0;
-  let cpuMs = 0;
-  const look = setInterval(() => {
-    if (child.pid === undefined) return;
-    peakBytes = Math.max(peakBytes, processMemory(child.pid, false)?.peakRss ?? 0);
-    cpuMs = Math.max(cpuMs, processTimes(child.pid)?.ownMs ?? 0);
-  }, LOOK_EVERY_MS);
-  if (child.pid !== undefined) world.load.watch('bench', child.pid);
-  let printed = '';
-  let complaint = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (complaint += text));
-  try {
-    const exitCode = await new Promise<number | null>((resolve, reject) => {
-      child.once('error', reject);
-      child.once('close', resolve);
-    });
-    if (printed === '') throw new Error(`The command printed nothing (${exitCode}). ${complaint}`);
-    const seconds = (performance.now() - startedAt) / 1_000;
-    return {
-      seconds,
-      cpuSeconds: cpuMs / 1_000,
-      peakBytes,
-      exitCode,
-      report: Report.parse(JSON.parse(printed)),
-    };
-  } finally {
-    clearInterval(look);
-  }
 }

@@ -1,18 +1,15 @@
-import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { measureCommand, type MeasuredCommand } from '../load/measured-command.js';
 import { writeSettledPayments, writeSettlementFile, type SettledPayments } from '../load/settlement-load.js';
-import { processMemory } from '../sampling/proc.js';
 import type { Measured, Scenario, World } from '../scenario.js';
 
 const ROWS = 1_000_000;
 /** The aim for a file of that size. */
 const ROWS_PER_SECOND = 20_000;
 const MOST_MIB = 300;
-const LOOK_EVERY_MS = 100;
 const MIB = 1_048_576;
 const PROVIDER = 'settled';
 const LANE = 'settled/bench';
@@ -91,12 +88,7 @@ async function measureSettlement(world: World, count: number): Promise<Measured>
   }
 }
 
-interface Imported {
-  readonly seconds: number;
-  readonly peakBytes: number;
-  readonly exitCode: number | null;
-  readonly report: z.infer<typeof Report>;
-}
+type Imported = MeasuredCommand<z.infer<typeof Report>>;
 
 function faultsOf({ count, open }: SettledPayments, first: Imported, again: Imported): readonly string[] {
   const { report } = first;
@@ -117,38 +109,6 @@ function faultsOf({ count, open }: SettledPayments, first: Imported, again: Impo
   ];
 }
 
-/** Runs the command as a person would, and watches its memory. */
-async function reconcile(world: World, path: string): Promise<Imported> {
-  const program = fileURLToPath(new URL('../../src/main-ops.js', import.meta.url));
-  const startedAt = performance.now();
-  const child = spawn(
-    process.execPath,
-    [program, 'reconcile', '--file', path, '--provider', PROVIDER, '--json'],
-    {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, ...world.stack.environment },
-      signal: world.signal,
-    },
-  );
-  let peakBytes = 0;
-  const look = setInterval(() => {
-    if (child.pid !== undefined)
-      peakBytes = Math.max(peakBytes, processMemory(child.pid, false)?.peakRss ?? 0);
-  }, LOOK_EVERY_MS);
-  if (child.pid !== undefined) world.load.watch('bench', child.pid);
-  let printed = '';
-  let complaint = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (complaint += text));
-  try {
-    const exitCode = await new Promise<number | null>((resolve, reject) => {
-      child.once('error', reject);
-      child.once('close', resolve);
-    });
-    if (printed === '') throw new Error(`The command printed nothing (${exitCode}). ${complaint}`);
-    const seconds = (performance.now() - startedAt) / 1_000;
-    return { seconds, peakBytes, exitCode, report: Report.parse(JSON.parse(printed)) };
-  } finally {
-    clearInterval(look);
-  }
+function reconcile(world: World, path: string): Promise<Imported> {
+  return measureCommand(world, ['reconcile', '--file', path, '--provider', PROVIDER, '--json'], Report);
 }
