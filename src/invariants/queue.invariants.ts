@@ -1,3 +1,4 @@
+import { START_LEAD_MS } from '../domain/start-lead.js';
 import type { Invariant } from './invariant.js';
 
 /** Later than this somebody must hear of it (s): arming, sweep and a turn in the lane fit in. */
@@ -16,16 +17,18 @@ const DUE_IS_STARTED: Invariant = {
        AND NOT EXISTS (SELECT 1 FROM setting s WHERE s.name = 'recovery_hold' AND s.value = 'on')`,
 };
 
-/** Relays poll four times a second; a row this old (s) has no relay, or no Temporal. */
+/** Relays poll four times a second; a row that waits this long (s) has no relay, or no Temporal. */
 const OUTBOX_LIMIT_S = 60;
 
 const OUTBOX_MOVES: Invariant = {
   id: 14,
-  title: 'no outbox row is older than a minute',
+  title: 'no outbox row that may not be put off waits longer than a minute',
   scoped: false,
   text: () => `
     SELECT o.payment_id AS id FROM outbox o
-     WHERE o.created_at < clock_timestamp() - interval '${OUTBOX_LIMIT_S} s'`,
+     WHERE o.created_at < clock_timestamp() - interval '${OUTBOX_LIMIT_S} s'
+       AND (o.kind <> 'start'
+         OR o.due_at - interval '${START_LEAD_MS} ms' < clock_timestamp() - interval '${OUTBOX_LIMIT_S} s')`,
 };
 
 /** What must not wait for long. */

@@ -1,3 +1,4 @@
+import { START_LEAD_MS } from '../domain/start-lead.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import type { Log } from '../platform/logger.js';
 import * as metrics from './metrics.js';
@@ -68,11 +69,15 @@ const REVIEW: Statement = {
     FROM review_case WHERE closed_at IS NULL GROUP BY reason`,
 };
 
+/** Of each kind the soonest due rows (outbox_by_due). A start that may be put off does not wait yet. */
 const OUTBOX: Statement = {
   name: 'gauge-outbox',
-  text: `SELECT kind, count(*)::integer AS rows,
-         max(extract(epoch FROM clock_timestamp() - created_at))::double precision AS seconds
-    FROM (SELECT kind, created_at FROM outbox ORDER BY created_at LIMIT ${MOST_ROWS}) o GROUP BY kind`,
+  text: `SELECT kind, count(*)::integer AS rows, greatest(0, max(extract(epoch FROM clock_timestamp() -
+           CASE kind WHEN 'start' THEN greatest(created_at, due_at - interval '${START_LEAD_MS} ms')
+             ELSE created_at END)))::double precision AS seconds
+    FROM unnest('{start,wake,cancel}'::text[]) kind CROSS JOIN LATERAL (
+      SELECT created_at, due_at FROM outbox o WHERE o.kind = kind.kind ORDER BY due_at LIMIT ${MOST_ROWS}) waiting
+   GROUP BY kind`,
 };
 
 /** Open events are few (webhook_inbox_open). */

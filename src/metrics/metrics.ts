@@ -288,7 +288,10 @@ export const sweepWokenTotal = count('sweep_woken_total', 'Payments that the swe
 // The outbox.
 
 export type OutboxWork = 'start' | 'wake' | 'cancel';
-export const outboxOldestSeconds = level('outbox_oldest_seconds', 'Age of the oldest outbox row; 0: none.');
+export const outboxOldestSeconds = level(
+  'outbox_oldest_seconds',
+  'How long an outbox row waits at most, without what may be put off; 0: none.',
+);
 
 export const outboxRows = level<{ kind: OutboxWork }>(
   'outbox_rows',

@@ -5,7 +5,6 @@ import { ARM_LEAD_MS, armOffsetMs } from './arm-slots.js';
 import {
   deleteOutbox,
   giveBackOutbox,
-  hasStale,
   pendingKinds,
   planWakeAfter,
   takeOutbox,
@@ -14,16 +13,11 @@ import {
   type OutboxRow,
 } from './outbox.store.js';
 import type { OutboxNudge } from './outbox-nudge.js';
+import { StartPace, type StartPaceOptions } from './start-pace.js';
 import type { WorkflowStarter, WorkflowTarget } from './workflow-starter.js';
 
 const BATCH = 100;
 const PUBLISHERS = 25;
-/** While creates come in faster than this (commits of the last second), starts wait behind them. */
-const BUSY_NUDGES = 100;
-const BUSY_PUBLISHERS = 1;
-/** A relay with a neighbour leaves it starts that are due later than this and younger than that. */
-const NEIGHBOUR_WITHIN_MS = 60_000;
-const NEIGHBOUR_STALE_MS = 30_000;
 const POLL_MS = 250;
 const NUDGE_MS = 10;
 const BACK_OFF_FIRST_MS = 500;
@@ -34,14 +28,6 @@ const WAKE_AFTER_ARM_MS = 5_000;
 export interface RelayEvents {
   published(kind: OutboxKind, count: number): void;
   fault(operation: string, error: unknown): void;
-}
-
-export interface RelayOptions {
-  /**
-   * True for a worker's relay: the relay beside the API hears of each commit at once, so this one
-   * takes what is due soon and what has waited for long. Two would only share one orchestrator.
-   */
-  readonly hasNeighbour: boolean;
 }
 
 /**
@@ -56,18 +42,15 @@ export class OutboxRelay implements OutboxNudge {
   private readonly stopping: Promise<void>;
   private tellStopping: () => void = () => undefined;
   private loop: Promise<void> | null = null;
-  private nudges = 0;
-  private nudgesSinceMs = -Infinity;
-  private isBusy = false;
-  /** How soon starts must be due to be taken now; null: all. */
-  private startsWithinMs: number | null = null;
+  private readonly pace: StartPace;
 
   constructor(
     private readonly sql: Sql,
     private readonly starter: WorkflowStarter,
     private readonly events: RelayEvents,
-    private readonly options: RelayOptions = { hasNeighbour: false },
+    options: StartPaceOptions = { hasNeighbour: false },
   ) {
+    this.pace = new StartPace(sql, options);
     this.stopping = new Promise((resolve) => (this.tellStopping = resolve));
   }
 
@@ -78,13 +61,7 @@ export class OutboxRelay implements OutboxNudge {
 
   /** A commit just left something: do not wait for the next poll. */
   nudge(): void {
-    const now = monotonicMs();
-    if (now - this.nudgesSinceMs >= 1_000) {
-      this.isBusy = this.nudges > BUSY_NUDGES;
-      this.nudges = 0;
-      this.nudgesSinceMs = now;
-    }
-    this.nudges++;
+    this.pace.nudge();
     this.wakePoll();
   }
 
@@ -99,9 +76,9 @@ export class OutboxRelay implements OutboxNudge {
   private async poll(): Promise<void> {
     while (!this.stopped) {
       try {
-        const patient = this.options.hasNeighbour && !(await hasStale(this.sql, NEIGHBOUR_STALE_MS));
-        this.startsWithinMs = patient ? NEIGHBOUR_WITHIN_MS : null;
-        for (const kind of await pendingKinds(this.sql, this.startsWithinMs)) this.drain(kind);
+        await this.pace.look();
+        const { withinMs } = this.pace.reach(BATCH);
+        for (const kind of await pendingKinds(this.sql, withinMs)) this.drain(kind);
       } catch (error) {
         this.events.fault('outbox-poll', error);
       }
@@ -136,7 +113,9 @@ export class OutboxRelay implements OutboxNudge {
 
   /** @returns how many were taken. @throws the first fault of publishing; the rest is given back. */
   private async batch(kind: OutboxKind): Promise<number> {
-    const rows = await takeOutbox(this.sql, kind, BATCH, kind === 'start' ? this.startsWithinMs : null);
+    const reach = kind === 'start' ? this.pace.reach(BATCH) : { withinMs: null, limit: BATCH };
+    const rows = await takeOutbox(this.sql, kind, reach.limit, reach.withinMs);
+    if (kind === 'start') this.pace.took(reach);
     if (rows.length === 0) return 0;
     const readAtMs = monotonicMs();
     const targets = await this.targets(kind, rows, readAtMs);
@@ -146,7 +125,7 @@ export class OutboxRelay implements OutboxNudge {
     const publisher = async (n: number): Promise<void> => {
       // The first fault ends the batch: a dead orchestrator is not asked a hundred times.
       while (next < rows.length && fault === null) {
-        if (n >= this.publishers(kind)) return;
+        if (kind === 'start' && n >= this.pace.publishers(PUBLISHERS)) return;
         const i = next++;
         const row = rows[i];
         const target = targets[i];
@@ -171,12 +150,6 @@ export class OutboxRelay implements OutboxNudge {
       throw fault as Error;
     }
     return rows.length;
-  }
-
-  /** Creates first: a start costs the orchestrator several times what a create costs Postgres. */
-  private publishers(kind: OutboxKind): number {
-    const isFresh = monotonicMs() - this.nudgesSinceMs < 2_000;
-    return kind === 'start' && this.isBusy && isFresh ? BUSY_PUBLISHERS : PUBLISHERS;
   }
 
   /** Takes slots for what is to be armed later, and says when. */

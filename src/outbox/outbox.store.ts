@@ -44,14 +44,48 @@ export async function pendingKinds(sql: Sql, startsWithinMs: number | null): Pro
 
 const STALE: Statement = {
   name: 'outbox-stale',
-  text: `SELECT EXISTS (SELECT 1 FROM outbox WHERE created_at < now() - $1::double precision * interval '1 ms'
-    AND ${FREE}) AS stale`,
+  text: `SELECT EXISTS (SELECT 1 FROM outbox o WHERE o.kind = 'start' AND o.${WITHIN('$1')} AND ${FREE}
+                     AND o.created_at < now() - $2::double precision * interval '1 ms')
+       OR EXISTS (SELECT 1 FROM outbox o WHERE o.created_at < now() - $3::double precision * interval '1 ms'
+                     AND ${FREE}) AS stale`,
 };
 
-/** True when a row has waited for longer than `ms` (index outbox_by_age). */
-export async function hasStale(sql: Sql, ms: number): Promise<boolean> {
-  const { rows } = await sql.query<{ stale: boolean }>(STALE, [ms]);
+/**
+ * True when a start that is due within `leadMs` has waited for longer than `soonMs` (index outbox_by_due), or
+ * any row for longer than `farMs` (index outbox_by_age).
+ */
+export async function hasStaleStarts(
+  sql: Sql,
+  { leadMs, soonMs, farMs }: { readonly leadMs: number; readonly soonMs: number; readonly farMs: number },
+): Promise<boolean> {
+  const { rows } = await sql.query<{ stale: boolean }>(STALE, [leadMs, soonMs, farMs]);
   return rows[0]?.stale === true;
+}
+
+/** More starts than this that were left by the last second's commits: creates keep the machine busy. */
+const MANY_FRESH_STARTS = 100;
+/** More payments than this that are due about now: paying them does. 25 a second. */
+const MANY_DUE = 750;
+
+/** What waits for a paused lane, or is overdue for long, is nothing that a start would delay. */
+const PRESSED: Statement = {
+  name: 'outbox-pressed',
+  text: `SELECT (SELECT count(*) > ${MANY_FRESH_STARTS} FROM (SELECT 1 FROM outbox
+            WHERE created_at > now() - interval '1 second' LIMIT ${MANY_FRESH_STARTS + 1}) fresh)
+    OR (SELECT count(*) > ${MANY_DUE} FROM (SELECT 1 FROM lane l CROSS JOIN LATERAL (
+            SELECT 1 FROM payment p WHERE p.lane = l.lane AND p.state = 'scheduled'
+               AND p.execute_at BETWEEN now() - interval '60 seconds' AND now() + interval '30 seconds'
+             LIMIT ${MANY_DUE + 1}) due
+            WHERE NOT l.paused LIMIT ${MANY_DUE + 1}) soon) AS pressed`,
+};
+
+/**
+ * True while there is more urgent work than starts that are far off: many creates, or many payments due from
+ * 60 s ago to 30 s from now (indexes outbox_by_age, payment_due). On the database's clock.
+ */
+export async function isPressed(sql: Sql): Promise<boolean> {
+  const { rows } = await sql.query<{ pressed: boolean }>(PRESSED);
+  return rows[0]?.pressed === true;
 }
 
 const TAKE: Statement = {

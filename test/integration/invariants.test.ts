@@ -97,6 +97,17 @@ describe('the invariants', () => {
     expect(await judged()).toEqual([]);
   });
 
+  it('let the start of a payment wait that is due tomorrow', async () => {
+    const id = await world.make('scheduled');
+    await world.plant(
+      `UPDATE outbox SET created_at = clock_timestamp() - interval '1 day',
+          due_at = clock_timestamp() + interval '1 day' WHERE payment_id = $1`,
+      [id],
+    );
+    expect(await reported()).toEqual([]);
+    expect(await judged()).toEqual([]);
+  });
+
   it('let a failure stand that has a proof, and references repeat where tenants allow it', async () => {
     const id = await world.make('failed');
     const other = await seedTenant(db.database);

@@ -48,9 +48,24 @@ it('a relay with a neighbour takes what is due soon and leaves it the rest', asy
   expect(starter.of('start')).not.toContain(later);
 });
 
-it('a relay with a neighbour takes everything once something has waited for long: the neighbour is gone', async () => {
+it.each([
+  ['31 seconds', 800],
+  ['11 minutes', 86_400],
+])(
+  'a relay with a neighbour takes everything once a start has waited for %s that is due in %i s: the neighbour is gone',
+  async (age, inSeconds) => {
+    const ids = [await pay(inSeconds), await pay(90_000)];
+    await db.query(`UPDATE outbox SET created_at = clock_timestamp() - $1::interval`, [age]);
+    relay.start();
+    await expect.poll(() => starter.of('start')).toEqual(ids);
+  },
+);
+
+it('a relay with a neighbour leaves it what is far off and has waited for less', async () => {
   const later = await pay(3_600);
-  await db.query(`UPDATE outbox SET created_at = clock_timestamp() - interval '31 seconds'`);
+  await db.query(`UPDATE outbox SET created_at = clock_timestamp() - interval '9 minutes'`);
+  const soon = await pay(30);
   relay.start();
-  await expect.poll(() => starter.of('start')).toEqual([later]);
+  await expect.poll(() => starter.of('start')).toEqual([soon]);
+  expect(starter.of('start')).not.toContain(later);
 });

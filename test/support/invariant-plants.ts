@@ -296,10 +296,19 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     breaks: 14,
-    what: 'an outbox row older than a minute',
+    what: 'a wake older than a minute',
     by: one(
       'held',
-      `UPDATE outbox SET created_at = clock_timestamp() - interval '61 s' WHERE payment_id = $1`,
+      `UPDATE outbox SET kind = 'wake', created_at = clock_timestamp() - interval '61 s' WHERE payment_id = $1`,
+    ),
+  },
+  {
+    breaks: 14,
+    what: 'a start that was put off for too long',
+    by: one(
+      'scheduled',
+      `UPDATE outbox SET created_at = clock_timestamp() - interval '1 day',
+          due_at = clock_timestamp() + interval '15 minutes' - interval '61 s' WHERE payment_id = $1`,
     ),
   },
   {

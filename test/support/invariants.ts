@@ -102,7 +102,7 @@ interface World {
   reports: ReportRow[];
   resolutions: ResolutionRow[];
   workers: { id: string; until: Micros }[];
-  outbox: { payment: string; created: Micros }[];
+  outbox: { payment: string; kind: string; created: Micros; due: Micros }[];
   paused: string[];
   strict: string[];
 }
@@ -134,7 +134,7 @@ const LOAD = `SELECT json_build_object(
   'reports', ${rows(`SELECT provider, ${micros('min(first_booked_at)')} AS since, ${micros('max(last_booked_at)')} AS until
      FROM settlement_file WHERE finished_at IS NOT NULL GROUP BY provider`)},
   'workers', ${rows(`SELECT id, ${micros('lease_expires_at')} AS until FROM worker`)},
-  'outbox', ${rows(`SELECT payment_id AS payment, ${micros('created_at')} AS created FROM outbox`)},
+  'outbox', ${rows(`SELECT payment_id AS payment, kind, ${micros('created_at')} AS created, ${micros('due_at')} AS due FROM outbox`)},
   'paused', coalesce((SELECT json_agg(lane) FROM lane
     WHERE paused OR wait_until IS NOT NULL OR breaker <> 'closed'), '[]'::json),
   'strict', coalesce((SELECT json_agg(id) FROM tenant WHERE unique_references), '[]'::json)) AS world`;
@@ -342,7 +342,9 @@ function judgeQueues(world: World, report: Report): void {
     if (now - waits > limit) report(11, payment.id, 'not started');
   }
   for (const row of world.outbox) {
-    if (now - at(row.created) > 60n * SECOND) report(14, row.payment, 'outbox row older than a minute');
+    const mayWaitUntil = row.kind === 'start' ? at(row.due) - 900n * SECOND : 0n;
+    const since = at(row.created) > mayWaitUntil ? at(row.created) : mayWaitUntil;
+    if (now - since > 60n * SECOND) report(14, row.payment, 'outbox row waits for more than a minute');
   }
 }
 
