@@ -15,6 +15,8 @@ export type AuditAction =
   | 'webhook_endpoint_changed'
   | 'webhook_endpoint_removed'
   | 'webhook_secret_rotated'
+  | 'key_encryption_key_retired'
+  | 'key_encryption_key_reinstated'
   | 'data_keys_rewrapped'
   | 'data_keys_deleted';
 

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { z } from 'zod';
 
 const keyId = z.string().regex(/^[a-z0-9-]{1,32}$/);
@@ -30,7 +30,7 @@ const KeysFile = z.object({
 export interface KeySet {
   readonly active: string;
   readonly keys: Readonly<Record<string, string>>;
-  /** Reads the file again, at most once a second; absent for keys that come from no file. */
+  /** Reads the file again if it was changed since; absent for keys that come from no file. */
   readonly refresh?: () => void;
 }
 
@@ -120,8 +120,6 @@ function refuseWeakKeys(file: KeysFile): void {
 
 /** A changed key file is noticed within this time (ms). */
 export const KEY_FILE_POLL_MS = 2_000;
-/** A row may name an unknown key again and again: the file is not read more often than this (ms). */
-const REFRESH_MS = 1_000;
 
 export interface KeyFileEvents {
   /** Other keys are in force now. */
@@ -140,18 +138,18 @@ export class KeyFile {
   #current: KeysFile;
   #text: string;
   #fault: string | null = null;
-  #readAtMs: number;
+  #seen: string;
   #events: KeyFileEvents | null = null;
 
   /** @throws Error as `readKeysFile`. */
   constructor(
     private readonly path: string,
     private readonly mode: 'development' | 'production',
-    private readonly nowMs: () => number,
   ) {
+    // Before the file is read: one that changes in between is read once more, and none is missed.
+    this.#seen = versionOf(path);
     this.#current = readKeysFile(path, mode);
     this.#text = JSON.stringify(this.#current);
-    this.#readAtMs = nowMs();
     const current = (): KeysFile => this.#current;
     const refresh = (): void => this.#refresh();
     const live = (name: KeyPurpose): KeySet => ({
@@ -190,7 +188,7 @@ export class KeyFile {
 
   /** Reads the file now. Never throws: what does not pass the checks changes nothing. */
   read(): void {
-    this.#readAtMs = this.nowMs();
+    this.#seen = versionOf(this.path);
     try {
       const next = readKeysFile(this.path, this.mode);
       const text = JSON.stringify(next);
@@ -206,7 +204,18 @@ export class KeyFile {
     }
   }
 
+  /** A row may name an unknown key again and again: a file that is still the same is not read for it. */
   #refresh(): void {
-    if (this.nowMs() - this.#readAtMs >= REFRESH_MS) this.read();
+    if (versionOf(this.path) !== this.#seen) this.read();
+  }
+}
+
+/** Differs between any two files that were put in place, whether by a rename or written over. Never throws. */
+function versionOf(path: string): string {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
+    return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
+  } catch (error) {
+    return String((error as { code?: unknown }).code);
   }
 }

@@ -1,4 +1,4 @@
-import { OutcomeUnknown, StorageUnavailable } from '../persistence/database-errors.js';
+import { LockTimeout, OutcomeUnknown, StorageUnavailable } from '../persistence/database-errors.js';
 import type { Rows, Sql, Statement } from '../persistence/database.js';
 
 /** A data key as stored: only its key-encryption key opens it. */
@@ -45,9 +45,21 @@ const INSERT: Statement = {
  * Stores a key unless the tenant has one of this month: whoever waited here for another's insert finds
  * that one afterwards. Never inside a transaction that may be undone: others would seal under a key that
  * no row holds. Twice: nothing.
+ * @returns `retired` when the database refuses the key-encryption key: nothing was stored.
  */
-export async function insertDataKey(sql: Sql, row: DataKeyRow): Promise<void> {
-  await run(sql, INSERT, [row.id, row.tenant_id, row.month, row.wrapped, row.kek_id]);
+export async function insertDataKey(sql: Sql, row: DataKeyRow): Promise<'stored' | 'retired'> {
+  try {
+    await run(sql, INSERT, [row.id, row.tenant_id, row.month, row.wrapped, row.kek_id]);
+    return 'stored';
+  } catch (error) {
+    if (isKekRetired(error)) return 'retired';
+    throw error;
+  }
+}
+
+/** True for the refusal of the trigger data_key_kek_not_retired: a retired key would have wrapped a data key. */
+export function isKekRetired(error: unknown): boolean {
+  return (error as { constraint?: unknown } | null)?.constraint === 'data_key_kek_not_retired';
 }
 
 /** A lost answer leaves nothing open for the caller: whoever asks again finds the key or makes it. */
@@ -55,7 +67,7 @@ async function run<R>(sql: Sql, statement: Statement, values: readonly unknown[]
   try {
     return await sql.query<R>(statement, values);
   } catch (error) {
-    if (!(error instanceof OutcomeUnknown)) throw error;
+    if (!(error instanceof OutcomeUnknown) && !(error instanceof LockTimeout)) throw error;
     throw new StorageUnavailable('the data keys could not be asked', { cause: error });
   }
 }

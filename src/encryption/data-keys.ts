@@ -6,11 +6,12 @@ import { newUuid } from '../platform/ids.js';
 import { findDataKeyOfMonth, findDataKeys, insertDataKey, type DataKeyRow } from './data-key.store.js';
 import type { KeyEncryption } from './key-encryption.js';
 import type { KeyRing, RingKey } from './key-ring.js';
-import { DataKeyDeleted } from './unreadable.js';
+import { KeyFileBehind } from './key-file-behind.js';
+import { DataKeyDeleted, UnknownKey } from './unreadable.js';
 
 /** Where a cipher finds its keys. */
 export interface SealingKeys {
-  /** The key that seals for this tenant now. */
+  /** The key that seals for this tenant now. @throws faults of storage, KeyFileBehind among them. */
   current(tenant: string): Promise<RingKey>;
   /** The key of this id. @throws UnknownKey, DataKeyDeleted when there is none for this tenant. */
   find(tenant: string, keyId: string): Promise<RingKey>;
@@ -23,6 +24,8 @@ export interface DataKeysParts {
   readonly direct: KeyRing;
   /** The way to one tenant's keys. One object for several tenants joins their reads into one statement. */
   readonly sqlOf: (tenant: string) => Sql;
+  /** This host's key file is behind: nothing can be sealed until it is brought up to date. Must not throw. */
+  readonly onKeyFileBehind?: (fault: KeyFileBehind) => void;
   readonly wallMs?: () => number;
   readonly monotonicMs?: () => number;
 }
@@ -37,6 +40,8 @@ const FRESH_MS = 60_000;
 const LIFE_MS = 300_000;
 /** Keys read by one statement. */
 const BATCH = 500;
+/** A data key is wrapped again when its key was retired meanwhile; more than once takes two rotations at once. */
+const MOST_WRAPS = 3;
 
 interface Cached {
   readonly key: RingKey;
@@ -69,11 +74,18 @@ export class DataKeys implements SealingKeys {
 
   /**
    * The tenant's key of this month on this machine's clock; which month it is only limits how much one
-   * key seals. @throws faults of storage; UnknownKey, NotAuthentic when its row does not unwrap.
+   * key seals. @throws faults of storage, KeyFileBehind among them; NotAuthentic when its row does not unwrap.
    */
   current(tenant: string): Promise<RingKey> {
     const month = new Date(this.#wallMs()).toISOString().slice(0, 7);
-    return this.#through(`month ${month} ${tenant}`, () => this.#ofMonth(tenant, month));
+    return this.#through(`month ${month} ${tenant}`, async () => {
+      try {
+        return await this.#ofMonth(tenant, month);
+      } catch (error) {
+        if (error instanceof KeyFileBehind) this.parts.onKeyFileBehind?.(error);
+        throw error;
+      }
+    });
   }
 
   find(tenant: string, keyId: string): Promise<RingKey> {
@@ -126,14 +138,35 @@ export class DataKeys implements SealingKeys {
   async #ofMonth(tenant: string, month: string): Promise<RingKey> {
     const sql = this.parts.sqlOf(tenant);
     const found = await findDataKeyOfMonth(sql, tenant, month);
-    if (found) return this.#unwrapped(found);
-    const id = `dk_${newUuid(this.#wallMs())}`;
-    const { kekId, wrapped } = await this.parts.kek.wrap({ id, tenant, month }, randomBytes(32));
-    await insertDataKey(sql, { id, tenant_id: tenant, month, wrapped, kek_id: kekId });
+    if (found) return this.#forSealing(found);
+    await this.#make(sql, tenant, month);
     // Ours, or that of whoever was first: what is committed counts, and what is read back opens.
     const stored = await findDataKeyOfMonth(sql, tenant, month);
     if (!stored) throw new DataKeyDeleted();
-    return this.#unwrapped(stored);
+    return this.#forSealing(stored);
+  }
+
+  /** A rotation may retire the key that wraps here before this process has heard of the next one. */
+  async #make(sql: Sql, tenant: string, month: string): Promise<void> {
+    const { kek } = this.parts;
+    const place = { id: `dk_${newUuid(this.#wallMs())}`, tenant, month };
+    for (let wraps = 1; ; wraps++) {
+      const { kekId, wrapped } = await kek.wrap(place, randomBytes(32));
+      const row = { id: place.id, tenant_id: tenant, month, wrapped, kek_id: kekId };
+      if ((await insertDataKey(sql, row)) === 'stored') return;
+      await kek.refresh();
+      if (kek.activeId === kekId || wraps === MOST_WRAPS) throw new KeyFileBehind('retired', kekId);
+    }
+  }
+
+  /** Of a row that another host made or wrapped again with a key that this one was not given yet. */
+  async #forSealing(row: DataKeyRow): Promise<RingKey> {
+    try {
+      return await this.#unwrapped(row);
+    } catch (error) {
+      if (!(error instanceof UnknownKey)) throw error;
+      throw new KeyFileBehind('missing', row.kek_id, { cause: error });
+    }
   }
 
   async #unwrapped(row: DataKeyRow): Promise<RingKey> {

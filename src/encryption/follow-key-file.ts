@@ -1,6 +1,5 @@
 import type { Config } from '../config/config.js';
 import { KeyFile, type KeysFile } from '../config/key-file.js';
-import { monotonicMs } from '../platform/clock.js';
 import type { Log } from '../platform/logger.js';
 
 /**
@@ -9,7 +8,7 @@ import type { Log } from '../platform/logger.js';
  * @throws Error as `readKeysFile` when the file cannot be used at the start.
  */
 export function followKeyFile({ keysFile, mode }: Config, log: Log): KeysFile {
-  const file = new KeyFile(keysFile, mode, monotonicMs);
+  const file = new KeyFile(keysFile, mode);
   file.watch({
     changed: () => log.warn({}, 'key_file_changed'),
     refused: (error) => log.error({ err: error }, 'key_file_refused'),

@@ -24,6 +24,8 @@ export interface WrappedKey {
 export interface KeyEncryption {
   /** The id of the key that wraps now; others only unwrap. */
   readonly activeId: string;
+  /** Looks at once whether another key is active by now: the database refused this one. */
+  refresh(): Promise<void>;
   /** Twice: other bytes, both open. */
   wrap(place: DataKeyPlace, key: Buffer): Promise<WrappedKey>;
   /**
@@ -44,6 +46,10 @@ export class KeyFileEncryption implements KeyEncryption {
 
   get activeId(): string {
     return this.ring.active.id;
+  }
+
+  async refresh(): Promise<void> {
+    this.ring.refresh();
   }
 
   async wrap(place: DataKeyPlace, key: Buffer): Promise<WrappedKey> {

@@ -36,12 +36,17 @@ export class KeyRing {
    */
   find(id: string): RingKey {
     let found = this.#current().get(id);
-    if (found === undefined && this.#set.refresh) {
-      this.#set.refresh();
+    if (found === undefined) {
+      this.refresh();
       found = this.#current().get(id);
     }
     if (found === undefined) throw new UnknownKey();
     return found;
+  }
+
+  /** Reads the file again if it was changed since. */
+  refresh(): void {
+    this.#set.refresh?.();
   }
 
   #current(): ReadonlyMap<string, RingKey> {

@@ -1,5 +1,5 @@
 import type { Sql, Statement } from '../persistence/database.js';
-import type { DataKeyRow } from './data-key.store.js';
+import { isKekRetired, type DataKeyRow } from './data-key.store.js';
 import type { KeyEncryption } from './key-encryption.js';
 import { unreadableCode, type UnreadableCode } from './unreadable.js';
 
@@ -32,8 +32,10 @@ export interface Rewrapping {
  * keys seal is not touched, and everybody goes on meanwhile: a process that has the old bytes in memory
  * has the same data key. In batches by primary key, each its own commit, so that a rotation which is
  * interrupted goes on where it ended. Twice: nothing is left to do.
+ * Retire the other keys before (`retireKeys`), or a process may go on to store data keys under them.
  * @param sql a session of payments_admin.
- * @throws faults of storage; what the key-encryption key throws when it cannot wrap.
+ * @throws faults of storage; what the key-encryption key throws when it cannot wrap; Error when another
+ * rotation retired the active key meanwhile.
  */
 export async function rewrapDataKeys(sql: Sql, kek: KeyEncryption): Promise<Rewrapping> {
   const unreadable = new Map<string, UnreadableCode>();
@@ -44,20 +46,36 @@ export async function rewrapDataKeys(sql: Sql, kek: KeyEncryption): Promise<Rewr
     const last = rows.at(-1);
     if (last === undefined) return { rewrapped, unreadable };
     after = last.id;
-    const fresh: { readonly row: DataKeyRow; readonly wrapped: Buffer }[] = [];
+    const fresh: Wrapped[] = [];
     for (const row of rows) {
       const wrapped = await wrappedAgain(kek, row);
       if (typeof wrapped === 'string') unreadable.set(row.id, wrapped);
       else fresh.push({ row, wrapped });
     }
-    const { rowCount } = await sql.query(REWRAP, [
-      fresh.map(({ row }) => row.id),
-      fresh.map(({ row }) => row.wrapped),
-      fresh.map(({ row }) => row.kek_id),
-      fresh.map(({ wrapped }) => wrapped),
-      kek.activeId,
-    ]);
-    rewrapped += rowCount;
+    rewrapped += await store(sql, kek.activeId, fresh);
+  }
+}
+
+interface Wrapped {
+  readonly row: DataKeyRow;
+  readonly wrapped: Buffer;
+}
+
+async function store(sql: Sql, activeId: string, fresh: readonly Wrapped[]): Promise<number> {
+  const values = [
+    fresh.map(({ row }) => row.id),
+    fresh.map(({ row }) => row.wrapped),
+    fresh.map(({ row }) => row.kek_id),
+    fresh.map(({ wrapped }) => wrapped),
+    activeId,
+  ];
+  try {
+    return (await sql.query(REWRAP, values)).rowCount;
+  } catch (error) {
+    if (!isKekRetired(error)) throw error;
+    throw new Error(`another rotation retired ${activeId} meanwhile: see which key is active on every host`, {
+      cause: error,
+    });
   }
 }
 

@@ -1,15 +1,18 @@
 import { KEY_PURPOSES, type KeyPurpose, type KeysFile } from '../config/key-file.js';
 import type { Database, Sql, Statement } from '../persistence/database.js';
+import { findRetiredKeys } from './retired-keys.store.js';
 
 /** Where one key id of the key file stands. */
 export interface KeyUsage {
   readonly purpose: KeyPurpose;
   readonly id: string;
   /**
-   * active: new rows take it. needed: rows name it. unused: no row names it any more, it may be removed
-   * once every process uses another. missing: rows name it and the key file lacks it.
+   * active: new rows take it. needed: rows name it. unused: it is retired and no row names it: it may be
+   * removed, no process can take it again. idle: no row names it now, but it is not retired, so that a process
+   * may still take it; keys that wrap nothing are never more than that. missing: rows name it and the key
+   * file lacks it.
    */
-  readonly standing: 'active' | 'needed' | 'unused' | 'missing';
+  readonly standing: 'active' | 'needed' | 'unused' | 'idle' | 'missing';
   /** Rows that need it, by what they are; cursors of lists are nowhere stored. */
   readonly rows: Readonly<Record<string, number>>;
 }
@@ -62,6 +65,8 @@ export async function keyUsage(
   keys: KeysFile,
   from: { readonly read: Pick<Database, 'transaction'>; readonly admin: Sql; readonly limitMs: number },
 ): Promise<readonly KeyUsage[]> {
+  // Before the count: what a retired key wraps cannot be stored after this.
+  const retired = await findRetiredKeys(from.admin);
   const admin = await from.admin.query<Counted>(ADMIN);
   const read = await from.read.transaction(async (tx) => {
     await tx.query(LIMIT, [String(from.limitMs)]);
@@ -74,7 +79,7 @@ export async function keyUsage(
     return [...ids].sort().map((id) => {
       const rows: Record<string, number> = {};
       for (const row of named) if (row.id === id) rows[row.what] = (rows[row.what] ?? 0) + row.rows;
-      return { purpose, id, standing: standingOf(keys, purpose, id, rows), rows };
+      return { purpose, id, standing: standingOf(keys, purpose, id, { rows, retired }), rows };
     });
   });
 }
@@ -83,9 +88,10 @@ function standingOf(
   keys: KeysFile,
   purpose: KeyPurpose,
   id: string,
-  rows: Readonly<Record<string, number>>,
+  of: { readonly rows: Readonly<Record<string, number>>; readonly retired: ReadonlySet<string> },
 ): KeyUsage['standing'] {
   if (!Object.hasOwn(keys[purpose].keys, id)) return 'missing';
   if (keys[purpose].active === id) return 'active';
-  return Object.keys(rows).length > 0 ? 'needed' : 'unused';
+  if (Object.keys(of.rows).length > 0) return 'needed';
+  return purpose === 'encryption' && of.retired.has(id) ? 'unused' : 'idle';
 }

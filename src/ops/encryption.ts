@@ -1,9 +1,11 @@
 import type { Command } from 'commander';
-import { recordAudit } from '../audit/audit-log.js';
+import { recordAudit, type AuditAction } from '../audit/audit-log.js';
 import { readKeysFile, type KeysFile } from '../config/config.js';
+import type { KeySet } from '../config/key-file.js';
 import { withSecretFiles } from '../config/secret-files.js';
 import { KeyFileEncryption } from '../encryption/key-encryption.js';
 import { deleteDataKeys, rewrapDataKeys } from '../encryption/key-rotation.js';
+import { retireKeys, type Retiring } from '../encryption/retired-keys.store.js';
 import { keyUsage, type KeyUsage } from '../encryption/key-usage.js';
 import { Database } from '../persistence/database.js';
 import { act, addCommand, type CommonOptions, type Session } from './command.js';
@@ -51,33 +53,50 @@ function addRotate(encryption: Command, session: Session): void {
   const command = addCommand(encryption, {
     name: 'rotate',
     summary:
-      'Wrap all data keys with the active key-encryption key. Payments are not touched. Safe to run at any time, and twice.',
+      'Retire every other key-encryption key, and wrap all data keys with the active one. Payments are not touched. Safe to repeat.',
     example: 'encryption rotate',
   });
   act(command, session, async (options: CommonOptions): Promise<ExitCode> => {
-    const { active, rewrapped, unreadable } = await withDatabases(
-      session.terminal,
-      async ({ keys, admin }) => {
-        const kek = KeyFileEncryption.of(keys.encryption);
-        const done = await rewrapDataKeys(admin, kek);
-        // Each portion is a commit of its own, so its entry follows: a rotation that was cut off is run again.
-        await recordAudit(admin, {
-          tenantId: null,
-          actor: operatorActor(session.terminal),
-          action: 'data_keys_rewrapped',
-          target: kek.activeId,
-          detail: { rewrapped: done.rewrapped, unreadable: done.unreadable.size },
-        });
-        return { active: kek.activeId, ...done };
-      },
+    const { active, retired, rewrapped, unreadable } = await withDatabases(session.terminal, (parts) =>
+      rotate(parts, operatorActor(session.terminal)),
     );
     const failed = Object.fromEntries(unreadable);
-    if (options.json) session.terminal.out(JSON.stringify({ active, rewrapped, unreadable: failed }));
-    else {
+    if (options.json) {
+      session.terminal.out(JSON.stringify({ active, retired, rewrapped, unreadable: failed }));
+    } else {
+      if (retired.length > 0) session.terminal.out(`Retired ${retired.join(', ')}.`);
       session.terminal.out(`Wrapped ${rewrapped} data keys with ${active}.`);
       for (const [id, code] of unreadable) session.terminal.err(`${id} does not open: ${code}.`);
     }
     return unreadable.size > 0 ? 1 : 0;
+  });
+}
+
+async function rotate({ keys, admin }: Parts, actor: string) {
+  const kek = KeyFileEncryption.of(keys.encryption);
+  const active = kek.activeId;
+  // Retired first: what is stored afterwards is wrapped with the active key, so that nothing slips in behind.
+  const { retired } = await retire(admin, keys.encryption, actor);
+  const done = await rewrapDataKeys(admin, kek);
+  // Each portion is a commit of its own, so its entry follows: a rotation that was cut off is run again.
+  await recordAudit(admin, {
+    tenantId: null,
+    actor,
+    action: 'data_keys_rewrapped',
+    target: active,
+    detail: { rewrapped: done.rewrapped, unreadable: done.unreadable.size },
+  });
+  return { active, retired, ...done };
+}
+
+async function retire(admin: Database, set: KeySet, actor: string): Promise<Retiring> {
+  return admin.transaction(async (tx) => {
+    const done = await retireKeys(tx, set.active, Object.keys(set.keys));
+    const record = (action: AuditAction, target: string): Promise<void> =>
+      recordAudit(tx, { tenantId: null, actor, action, target });
+    if (done.isReinstated) await record('key_encryption_key_reinstated', set.active);
+    for (const id of done.retired) await record('key_encryption_key_retired', id);
+    return done;
   });
 }
 

@@ -171,6 +171,7 @@ const READER: RoleGrants = {
   },
   webhook_delivery: READ,
   data_key: { select: ['id', 'tenant_id', 'month', 'kek_id', 'created_at'] },
+  retired_key_encryption_key: READ,
   payment_transition: READ,
   evidence: READ,
   outbox: READ,
@@ -211,6 +212,7 @@ const ADMIN: RoleGrants = {
   api_key: { ...APPEND, update: ['revoked_at'] },
   // Wrapped keys open nothing without the key file; deleting a tenant's shreds what they sealed.
   data_key: { select: 'all', update: ['wrapped', 'kek_id'], delete: true },
+  retired_key_encryption_key: { ...APPEND, delete: true },
   lane: { select: 'all', update: ['rate', 'burst', 'cap', 'breaker_enabled'] },
   rate_limit: { ...APPEND, update: ['rate_per_second', 'burst', 'changed_at'], delete: true },
   audit_log: { insert: 'all' },

@@ -1,26 +1,15 @@
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  KeyFile,
-  KEY_PURPOSES,
-  type KeyPurpose,
-  type KeySet,
-  type KeysFile,
-} from '../../src/config/key-file.js';
+import { KeyFile, type KeyPurpose, type KeysFile } from '../../src/config/key-file.js';
 import type { KeyUsage } from '../../src/encryption/key-usage.js';
 import { registryOf } from '../../src/providers/provider-registry.js';
 import { SimulatedProvider } from '../../src/providers/simulated/simulated.adapter.js';
-import { monotonicMs } from '../../src/platform/clock.js';
 import { startTestApi, type Client, type TestApi } from '../support/api.js';
 import { databaseCipher, newKeySet } from '../support/ciphers.js';
-import { payments } from '../support/command-line.js';
 import { EngineRig, live, type TestEngine } from '../support/engine.js';
+import { activate, encryptionCommand, HostKeyFile, without } from '../support/key-files.js';
 import { until } from '../support/until.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'payments-rotation-'));
-const path = join(folder, 'keys.json');
+const file = new HostKeyFile('old');
 const stops: (() => unknown)[] = [];
 let rig: EngineRig;
 
@@ -30,43 +19,19 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const stop of stops.reverse()) await stop();
   await rig.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-type Sets = Record<KeyPurpose, KeySet>;
-const sets = Object.fromEntries(KEY_PURPOSES.map((name) => [name, newKeySet('old')])) as Sets;
-
-/** The file as an operator puts it in place: at once, under the old one's name. */
-function place(): void {
-  writeFileSync(`${path}.new`, JSON.stringify({ development: true, ...sets }), { mode: 0o600 });
-  renameSync(`${path}.new`, path);
-}
-
-function changeKeys(change: (set: KeySet) => KeySet, ...purposes: readonly KeyPurpose[]): void {
-  for (const purpose of purposes) sets[purpose] = change(sets[purpose]);
-  place();
-}
-
-const withoutOld = ({ keys }: KeySet): KeySet => ({
-  active: 'new',
-  keys: Object.fromEntries(Object.entries(keys).filter(([id]) => id !== 'old')),
+  file.remove();
 });
 
 /** The keys of one more process, which finds changes by itself. */
 function keysOfProcess(): KeysFile {
-  const file = new KeyFile(path, 'development', monotonicMs);
-  stops.push(file.watch({ changed: () => undefined, refused: (error) => expect.unreachable(String(error)) }));
-  return file.keys;
+  const followed = new KeyFile(file.path, 'development');
+  stops.push(
+    followed.watch({ changed: () => undefined, refused: (error) => expect.unreachable(String(error)) }),
+  );
+  return followed.keys;
 }
 
-async function command(...args: readonly string[]): Promise<{ exitCode: number; json: () => any }> { // eslint-disable-line @typescript-eslint/no-explicit-any
-  return payments(['encryption', ...args, '--json'], {
-    PAYMENTS_KEYS_FILE: path,
-    PAYMENTS_DATABASE_URL: rig.db.urlOf('payments_worker'),
-    PAYMENTS_ADMIN_DATABASE_URL: rig.db.urlOf('payments_admin'),
-    PAYMENTS_READ_DATABASE_URL: rig.db.urlOf('payments_read'),
-  });
-} // prettier-ignore
+const command = (...args: readonly string[]) => encryptionCommand(rig.db, file, ...args);
 
 async function usage(): Promise<(purpose: KeyPurpose, id: string) => KeyUsage | undefined> {
   const { exitCode, json } = await command('status');
@@ -150,7 +115,6 @@ class Load {
 
 describe('a rotation of keys under load', () => {
   it('loses no create and no payment, and leaves no row that needs the old key-encryption key', async () => {
-    place();
     const processes = [await startProcesses(), await startProcesses()];
     const load = new Load(processes);
     const more = async (count = 6): Promise<void> => {
@@ -164,28 +128,24 @@ describe('a rotation of keys under load', () => {
     // 1. The new keys join, 2. they become active: for key-encryption keys in one step, without waiting.
     const added = { encryption: newKeySet('new'), digest: newKeySet('new') };
     for (const purpose of ['encryption', 'digest'] as const) {
-      changeKeys((set) => ({ active: 'new', keys: { ...set.keys, ...added[purpose].keys } }), purpose);
+      file.change(activate(added[purpose]), purpose);
       await more();
     }
 
-    // 3. Wrap again until no row needs the old one: a process may have made a key with it meanwhile.
+    // 3. The old one is retired, and what it wraps is wrapped again. Once: nothing slips in behind.
     let old = (await usage())('encryption', 'old');
     expect(old?.rows['data keys']).toBeGreaterThan(0);
-    await until(
-      'rows that need no old key',
-      async () => {
-        expect((await command('rotate')).exitCode).toBe(0);
-        await more(2);
-        return (old = (await usage())('encryption', 'old'));
-      },
-      (of) => of?.standing === 'unused',
-    );
+    const rotated = await command('rotate');
+    expect([rotated.exitCode, rotated.json()]).toMatchObject([0, { active: 'new', retired: ['old'] }]);
+    await more();
+    old = (await usage())('encryption', 'old');
+    expect(old?.standing).toBe('unused');
     expect(old?.rows).toEqual({});
     const [row] = await rig.db.query(`SELECT count(*)::int AS n FROM data_key WHERE kek_id <> 'new'`);
     expect(row).toEqual({ n: 0 });
 
     // 4. The old one goes.
-    changeKeys(withoutOld, 'encryption');
+    file.change(without('old'), 'encryption');
     await more();
     for (const { api } of processes) {
       await until('the removal', () => Object.keys(api.keys.encryption.keys), (ids) => ids.join() === 'new'); // prettier-ignore
@@ -211,7 +171,7 @@ describe('a rotation of keys under load', () => {
 
 describe('payments encryption', () => {
   it('answers 1 when rows need a key that the file lacks', async () => {
-    changeKeys(withoutOld, 'digest');
+    file.change(without('old'), 'digest');
     const { exitCode, json } = await command('status');
     expect(exitCode).toBe(1);
     const { keys } = json() as { keys: KeyUsage[] };
@@ -230,10 +190,7 @@ describe('payments encryption', () => {
       `INSERT INTO data_key (id, tenant_id, month, wrapped, kek_id)
        VALUES ('dk_00000000-0000-7000-8000-000000000000', 'x', '2026-01', '\\x01', 'gone')`,
     );
-    changeKeys(
-      (set) => ({ active: 'newer', keys: { ...set.keys, ...newKeySet('newer').keys } }),
-      'encryption',
-    );
+    file.change(activate(newKeySet('newer')), 'encryption');
     const { exitCode, json } = await command('rotate');
     expect(exitCode).toBe(1);
     expect(json()).toMatchObject({

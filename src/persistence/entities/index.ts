@@ -13,6 +13,7 @@ import { Payment } from './payment.entity.js';
 import { RateLimitBucket } from './rate-limit-bucket.entity.js';
 import { RateLimitSetting } from './rate-limit.entity.js';
 import { Resolution } from './resolution.entity.js';
+import { RetiredKeyEncryptionKey } from './retired-key-encryption-key.entity.js';
 import { ReviewCase } from './review-case.entity.js';
 import { Setting } from './setting.entity.js';
 import { SettlementCount } from './settlement-count.entity.js';
@@ -48,6 +49,7 @@ export const ENTITIES = [
   Worker,
   OutboxEntry,
   DataKey,
+  RetiredKeyEncryptionKey,
   RateLimitSetting,
   RateLimitBucket,
   DueSlot,

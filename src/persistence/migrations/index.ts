@@ -12,6 +12,7 @@ import { AddAnchors1796520000001 } from './1796520000001-add-anchors.js';
 import { AddDataKeys1796530000000 } from './1796530000000-add-data-keys.js';
 import { AddRateLimits1796540000000 } from './1796540000000-add-rate-limits.js';
 import { AddClientWebhooks1796550000000 } from './1796550000000-add-client-webhooks.js';
+import { RetireKeyEncryptionKeys1796570000000 } from './1796570000000-retire-key-encryption-keys.js';
 
 /** Every migration, oldest first. Listed by hand: a file that is not here does not run. */
 export const MIGRATIONS = [
@@ -29,4 +30,5 @@ export const MIGRATIONS = [
   AddDataKeys1796530000000,
   AddRateLimits1796540000000,
   AddClientWebhooks1796550000000,
+  RetireKeyEncryptionKeys1796570000000,
 ];

@@ -1,7 +1,7 @@
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { KeyFile, type KeySet } from '../../../src/config/key-file.js';
 import { KeyRing } from '../../../src/encryption/key-ring.js';
 import { newKeySet } from '../../support/ciphers.js';
@@ -20,11 +20,9 @@ function write(encryption: KeySet, digest: KeySet = newKeySet('d1')): void {
 
 const first = newKeySet('k1');
 const both: KeySet = { active: 'k2', keys: { ...first.keys, ...newKeySet('k2').keys } };
-let nowMs = 0;
-const open = (): KeyFile => new KeyFile(path, 'development', () => nowMs);
+const open = (): KeyFile => new KeyFile(path, 'development');
 
 beforeEach(() => {
-  nowMs = 0;
   write(first);
 });
 
@@ -67,12 +65,28 @@ describe('the key file of a running process', () => {
     expect(file.keys.encryption).toMatchObject(first);
   });
 
-  it('is read at once for a key id that it lacks, but at most once a second', () => {
+  it('is read at once for a key id that it lacks, however lately it was read', () => {
     const file = open();
     const ring = new KeyRing(file.keys.encryption);
-    write(both);
     expect(() => ring.find('k2')).toThrow('no key of the id');
-    nowMs = 1_000;
+    file.read();
+    write(both);
     expect(ring.find('k2').id).toBe('k2');
+    rmSync(path);
+    expect(() => ring.find('k3')).toThrow('no key of the id');
+    expect(ring.active.id).toBe('k2');
+    write({ active: 'k3', keys: { ...both.keys, ...newKeySet('k3').keys } });
+    expect(ring.find('k3').id).toBe('k3');
+  });
+
+  it('that nobody changed is not read again, however often rows name a key that it lacks', () => {
+    const file = open();
+    const ring = new KeyRing(file.keys.encryption);
+    const read = vi.spyOn(file, 'read');
+    for (let row = 0; row < 100; row++) expect(() => ring.find('k2')).toThrow('no key of the id');
+    expect(read).not.toHaveBeenCalled();
+    write(both);
+    for (let row = 0; row < 100; row++) expect(ring.find('k2').id).toBe('k2');
+    expect(read).toHaveBeenCalledTimes(1);
   });
 });
