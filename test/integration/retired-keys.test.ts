@@ -5,6 +5,7 @@ import { DestinationCipher } from '../../src/encryption/destination-cipher.js';
 import { DestinationDigests } from '../../src/encryption/destination-digest.js';
 import { KeyFileEncryption } from '../../src/encryption/key-encryption.js';
 import { KeyRing } from '../../src/encryption/key-ring.js';
+import { rewrapDataKeys } from '../../src/encryption/key-rotation.js';
 import type { KeyUsage } from '../../src/encryption/key-usage.js';
 import { StorageUnavailable } from '../../src/persistence/database-errors.js';
 import { startTestApi, type Client, type TestApi } from '../support/api.js';
@@ -286,6 +287,18 @@ describe('a rotation', () => {
     expect(await rotate(file)).toEqual({ active: next.active, retired: [], rewrapped: 0, unreadable: {} });
     expect(await table()).toEqual(before);
     expect(before).toContainEqual({ kek_id: old, retired_at: expect.any(String) as string });
+  });
+
+  it('wraps nothing with a key that another rotation retired meanwhile, and says so', async () => {
+    const { file, old, next } = newFile();
+    const client = await (await startApi(file)).client();
+    await client.create();
+    const kek = KeyFileEncryption.of(activate(next)(new KeyFile(file.path, 'development').keys.encryption));
+    await rig.db.query('INSERT INTO retired_key_encryption_key (kek_id) VALUES ($1)', [next.active]);
+    await expect(rewrapDataKeys(rig.db.as('payments_admin'), kek)).rejects.toThrow(
+      'another rotation retired',
+    );
+    expect(await kekOf(client)).toEqual([old]);
   });
 
   it('goes back to a key that was retired, and each step stands in the audit log', async () => {
