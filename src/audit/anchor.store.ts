@@ -1,3 +1,4 @@
+import { ADVISORY_LOCKS } from '../persistence/advisory-locks.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import {
   NO_ANCHOR,
@@ -7,14 +8,14 @@ import {
   type SignedAnchor,
 } from './anchor.js';
 
-/** Any number that only this lock uses. */
-const ANCHOR_LOCK = 7_314_002;
-
-const LOCK: Statement = { name: 'anchor-lock', text: 'SELECT pg_advisory_xact_lock($1)' };
+const LOCK: Statement = {
+  name: 'anchor-lock',
+  text: `SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.anchors})`,
+};
 
 /** Makes the caller the only one that anchors, until its transaction ends. @throws LockTimeout after 2 s. */
 export async function lockAnchors(tx: Sql): Promise<void> {
-  await tx.query(LOCK, [ANCHOR_LOCK]);
+  await tx.query(LOCK);
 }
 
 /** Longer than any other statement: the first anchor reads every payment there is (ms). */

@@ -1,7 +1,10 @@
+import { ADVISORY_LOCKS } from '../persistence/advisory-locks.js';
 import type { Sql, Statement } from '../persistence/database.js';
 
-/** The number is that of the trigger data_key_kek_not_retired, which takes the lock shared. */
-const LOCK: Statement = { name: 'kek-retire-lock', text: 'SELECT pg_advisory_xact_lock(7314003)' };
+const LOCK: Statement = {
+  name: 'kek-retire-lock',
+  text: `SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.retireKeys})`,
+};
 
 const REINSTATE: Statement = {
   name: 'kek-reinstate',

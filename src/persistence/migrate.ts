@@ -1,8 +1,6 @@
 import pg from 'pg';
+import { ADVISORY_LOCKS } from './advisory-locks.js';
 import { createDataSource } from './data-source.js';
-
-/** Any number that only this lock uses. */
-const MIGRATION_LOCK = 7_314_001;
 
 /**
  * Brings the schema to this release. Several processes may call at once: TypeORM has no lock of
@@ -18,12 +16,12 @@ export async function migrate(url: string): Promise<readonly string[]> {
   const runner = source.createQueryRunner();
   try {
     await runner.query('SET statement_timeout = 0');
-    await runner.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    await runner.query('SELECT pg_advisory_lock($1)', [ADVISORY_LOCKS.migration]);
     try {
       const done = await source.runMigrations({ transaction: 'each' });
       return done.map((m) => m.name);
     } finally {
-      await runner.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]);
+      await runner.query('SELECT pg_advisory_unlock($1)', [ADVISORY_LOCKS.migration]);
     }
   } finally {
     await runner.release();

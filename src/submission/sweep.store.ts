@@ -2,12 +2,16 @@ import { TARGET_COLUMNS, type OutboxRow } from '../outbox/outbox.store.js';
 import { isPassable, isProbing, mayBeCalled, needsProbe } from '../lanes/lane-admission.js';
 import { earlierMayHavePaid } from '../payments/earlier-generation.js';
 import { GUARDS, moveCtes } from '../payments/gate.js';
+import { ADVISORY_LOCKS } from '../persistence/advisory-locks.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import { leaseAlive } from './worker-lease.js';
 
 export type SweepTarget = Omit<OutboxRow, 'id'>;
 
-const LOCK: Statement = { name: 'sweep-lock', text: `SELECT pg_try_advisory_xact_lock(7314002) AS mine` };
+const LOCK: Statement = {
+  name: 'sweep-lock',
+  text: `SELECT pg_try_advisory_xact_lock(${ADVISORY_LOCKS.sweep}) AS mine`,
+};
 
 /** True when this transaction is the only sweep now. A frozen holder is freed by its transaction's limit. */
 export async function lockSweep(tx: Sql): Promise<boolean> {

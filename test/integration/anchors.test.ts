@@ -4,6 +4,7 @@ import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { publicKeysOf } from '../../src/audit/anchor-keys.js';
 import { newestCopy } from '../../src/audit/anchor-copies.js';
+import { ADVISORY_LOCKS } from '../../src/persistence/advisory-locks.js';
 import { createAuditWorld, newAnchorKeys, type AuditWorld } from '../support/audit-world.js';
 import { LockTimeout } from '../../src/persistence/database-errors.js';
 
@@ -92,7 +93,7 @@ describe('an anchor', () => {
   it('is made by one worker at a time: the next one waits, gives up, and finds a young one', async () => {
     const other = await session();
     try {
-      await other.query('BEGIN; SELECT pg_advisory_xact_lock(7314002)');
+      await other.query(`BEGIN; SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.anchors})`);
       await expect(world.anchor()).rejects.toBeInstanceOf(LockTimeout);
       await other.query('COMMIT');
     } finally {

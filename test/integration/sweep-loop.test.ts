@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { OrchestratorUnavailable } from '../../src/outbox/workflow-starter.js';
 import { Sweep } from '../../src/submission/sweep.js';
+import { ADVISORY_LOCKS } from '../../src/persistence/advisory-locks.js';
 import { insertScheduled, seedLane, seedTenant, type PaymentSeed } from '../support/builders.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { FakeStarter } from '../support/fake-starter.js';
@@ -170,7 +171,7 @@ describe('the sweep', () => {
     const id = await expired();
     let rig: SweepRig | undefined;
     await db.connect('other').transaction(async (tx) => {
-      await tx.query({ name: 'lock', text: 'SELECT pg_advisory_xact_lock(7314002)' });
+      await tx.query({ name: 'lock', text: `SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.sweep})` });
       rig = addSweep();
       await untilTicks(rig, 2);
       expect(await stateOf(id)).toBe('scheduled');
@@ -178,6 +179,17 @@ describe('the sweep', () => {
     });
     await until('the expiry', () => stateOf(id), (state) => state === 'expired'); // prettier-ignore
     expect(rig?.events.count('fault')).toBe(0);
+  });
+
+  it('goes on while keys are retired, anchors are made and a migration runs', async () => {
+    const id = await expired();
+    await db.connect('other').transaction(async (tx) => {
+      for (const [name, number] of Object.entries(ADVISORY_LOCKS)) {
+        if (name !== 'sweep') await tx.query({ name, text: `SELECT pg_advisory_xact_lock(${number})` });
+      }
+      addSweep();
+      await until('the expiry', () => stateOf(id), (state) => state === 'expired'); // prettier-ignore
+    });
   });
 
   it('moves and wakes each payment once when three of them run', async () => {
