@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { processMemory, processTimes } from '../sampling/proc.js';
 import type { World } from '../scenario.js';
 
@@ -17,6 +18,15 @@ export interface MeasuredCommand<R> {
   readonly report: R;
 }
 
+const ROOT = new URL('../../../', import.meta.url);
+const Scripts = z.object({ scripts: z.object({ payments: z.templateLiteral(['node ', z.string()]) }) });
+
+/** What `npm run payments` gives to node. */
+function commandLine(): readonly string[] {
+  const { scripts } = Scripts.parse(JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8')));
+  return scripts.payments.split(' ').slice(1);
+}
+
 /**
  * Runs a command of the operations program on the world's stack, as a person would, and watches its
  * memory and its processor time.
@@ -28,9 +38,9 @@ export async function measureCommand<R>(
   args: readonly string[],
   form: z.ZodType<R>,
 ): Promise<MeasuredCommand<R>> {
-  const program = fileURLToPath(new URL('../../src/main-ops.js', import.meta.url));
   const startedAt = performance.now();
-  const child = spawn(process.execPath, [program, ...args], {
+  const child = spawn(process.execPath, [...commandLine(), ...args], {
+    cwd: fileURLToPath(ROOT),
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...world.stack.environment },
     signal: world.signal,

@@ -49,7 +49,7 @@ export async function writeSettledPayments(
       const to = Math.min(count, from + AT_ONCE - 1);
       await client.query(PAYMENTS, [tenant, lane, provider, from, to, STARTED_MS / 1_000, OPEN_EVERY]);
       await client.query(SUBMISSIONS, [from, to]);
-      await client.query(TRANSITIONS, [from, to, OPEN_EVERY]);
+      await client.query(TRANSITIONS, [from, to, OPEN_EVERY, STARTED_MS / 1_000]);
     }
     const always = await client.query<{ text: string }>(
       `SELECT format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', tgrelid::regclass, tgname) AS text FROM pg_trigger
@@ -72,10 +72,10 @@ const ID = `'pay_' || translate(md5('settled-' || n), '0189', 'ghij')`;
 
 const PAYMENTS = `INSERT INTO payment (id, tenant_id, idempotency_key, fingerprint, fingerprint_version, amount, currency,
     destination, destination_key_id, destination_digest, digest_key_id, provider, lane, execute_at, not_after, state,
-    version, submission_started_at, provider_ref, next_action_at, created_by)
+    version, submission_started_at, provider_ref, next_action_at, created_by, created_at, updated_at)
   SELECT ${ID}, $1, 'settled-' || n, '\\x00', 1, 1000 + n % 100000, 'EUR', '\\x00', 'k', '\\x00', 'k', $3, $2, t.at,
     t.at + interval '1 day', CASE WHEN n % $7 = 0 THEN 'submitted' ELSE 'succeeded' END, 1, t.at, 'po_' || n,
-    CASE WHEN n % $7 = 0 THEN clock_timestamp() + interval '1 day' END, 'bench'
+    CASE WHEN n % $7 = 0 THEN clock_timestamp() + interval '1 day' END, 'bench', t.at, t.at
   FROM generate_series($4::integer, $5::integer) n,
     LATERAL (SELECT date_trunc('second', clock_timestamp()) - ($6::integer - n % 86400) * interval '1 second' AS at) t`;
 
@@ -84,8 +84,9 @@ const SUBMISSIONS = `INSERT INTO submission (payment_id, generation, provider_ke
   SELECT ${ID}, 1, 'settled-' || n, '\\x00', 'k', '\\x00', 'bench', '1', '1', 'bench', 'bench', 'bench'
   FROM generate_series($1::integer, $2::integer) n`;
 
-const TRANSITIONS = `INSERT INTO payment_transition (payment_id, seq, tenant_id, from_state, to_state, cause, actor, hash)
-  SELECT ${ID}, 1, 'bench', NULL, CASE WHEN n % $3 = 0 THEN 'submitted' ELSE 'succeeded' END, 'create', 'bench', '\\x00'
+const TRANSITIONS = `INSERT INTO payment_transition (payment_id, seq, tenant_id, from_state, to_state, cause, actor, hash, at)
+  SELECT ${ID}, 1, 'bench', NULL, CASE WHEN n % $3 = 0 THEN 'submitted' ELSE 'succeeded' END, 'create', 'bench', '\\x00',
+    clock_timestamp() - $4::integer * interval '1 second'
   FROM generate_series($1::integer, $2::integer) n`;
 
 /** The provider's file over them: one right row each, in an order of its own, as providers' are. */

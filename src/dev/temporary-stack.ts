@@ -14,7 +14,7 @@ export interface TemporaryStackOptions {
   readonly apis?: number;
   /** More environment for the simulator, the APIs, the workers. TEMPORAL_ADDRESS counts only here. */
   readonly env?: Readonly<Record<string, string>>;
-  /** More settings of the database server, e.g. `{ shared_buffers: '512MB' }`. */
+  /** More settings of the database server, e.g. `{ shared_buffers: '64MB' }`. */
   readonly postgresSettings?: Readonly<Record<string, string>>;
   /**
    * Default false: a process that ends by itself stays down, so that a crash is seen and not healed.

@@ -126,7 +126,10 @@ async function sameLines(
   return new Set(rows.flatMap(({ no }) => places[no] ?? []));
 }
 
-/** By txn_id, so that two imports that meet wait for each other in one order. */
+/**
+ * By txn_id, so that two imports that meet wait for each other in one order. Without ON CONFLICT, which looks
+ * in the index a second time for each row.
+ */
 const INSERT: Statement = {
   name: 'settlement-insert-rows',
   text: `INSERT INTO settlement_row (provider, file_id, txn_id, row_no, kind, source_id, reference, gross, fee, net,
@@ -134,9 +137,10 @@ const INSERT: Statement = {
     SELECT $1::text, $2::bigint, t.* FROM unnest($3::text[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::bigint[],
       $9::bigint[], $10::bigint[], $11::text[], $12::timestamptz[], $13::timestamptz[], $14::text[], $15::text[],
       $16::smallint[], $17::text[], $18::text[], $19::text[]) AS t (txn_id)
-     ORDER BY t.txn_id
-    ON CONFLICT ON CONSTRAINT settlement_row_pkey DO NOTHING`,
+     ORDER BY t.txn_id`,
 };
+/** Its violation says that a line of this provider and id is stored. */
+const UNIQUE_LINE = 'settlement_row_pkey';
 
 export interface JudgedLine {
   readonly line: SettlementLine;
@@ -144,18 +148,31 @@ export interface JudgedLine {
 }
 
 /**
- * Stores new lines with their judgement; unique by provider and txn id.
- * @returns how many were stored: fewer than given when another import stored one of them meanwhile.
+ * Stores new lines with their judgement, or none of them; unique by provider and txn id.
+ * @returns `known` when another import stored one of them meanwhile: the transaction is to be undone.
  */
 export async function insertRows(
   tx: Sql,
   file: { readonly id: bigint; readonly provider: string },
   rows: readonly JudgedLine[],
-): Promise<number> {
-  if (rows.length === 0) return 0;
+): Promise<'stored' | 'known'> {
+  if (rows.length === 0) return 'stored';
+  try {
+    await tx.query(INSERT, valuesOf(file, rows));
+    return 'stored';
+  } catch (error) {
+    if ((error as { constraint?: unknown }).constraint === UNIQUE_LINE) return 'known';
+    throw error;
+  }
+}
+
+function valuesOf(
+  file: { readonly id: bigint; readonly provider: string },
+  rows: readonly JudgedLine[],
+): readonly unknown[] {
   const lines = rows.map((r) => r.line);
   const judgements = rows.map((r) => r.judgement);
-  const { rowCount } = await tx.query(INSERT, [
+  return [
     file.provider,
     file.id,
     lines.map((l) => l.txnId),
@@ -175,8 +192,7 @@ export async function insertRows(
     judgements.map((j) => j.bucket),
     judgements.map((j) => j.reason),
     judgements.map((j) => j.followUp),
-  ]);
-  return rowCount;
+  ];
 }
 
 /** A row without an identity of its own. */

@@ -75,7 +75,7 @@ export async function storePortion(
   const sorted = sortPortion(file, portion, before);
   return database.transaction(async (tx) => {
     if ((await lockFile(tx, file.id)) !== rowsDone) throw new PortionLost('same_file');
-    if ((await insertRows(tx, file, sorted.rows)) !== sorted.rows.length) throw new PortionLost('same_line');
+    if ((await insertRows(tx, file, sorted.rows)) === 'known') throw new PortionLost('same_line');
     await insertFaults(tx, file.id, sorted.faults);
     await noteAppeared(
       tx,
