@@ -18,7 +18,9 @@ export type AuditAction =
   | 'key_encryption_key_retired'
   | 'key_encryption_key_reinstated'
   | 'data_keys_rewrapped'
-  | 'data_keys_deleted';
+  | 'data_keys_deleted'
+  | 'person_revoked'
+  | 'person_restored';
 
 export interface AuditEntry {
   /** Whose data it concerned; null: every tenant's. In a session of one tenant it must be that one. */
@@ -26,7 +28,7 @@ export interface AuditEntry {
   /** `person:<subject>`, `api_key:<id>`, or `operator:<name>` for the command line. */
   readonly actor: string;
   readonly action: AuditAction;
-  /** The id of what was acted on: a payment, a lane, a key, a proposal, an endpoint. */
+  /** The id of what was acted on: a payment, a lane, a key, a proposal, an endpoint, a person. */
   readonly target: string;
   /** The reason, as a code. */
   readonly code?: string | null;

@@ -7,7 +7,7 @@ import { findApiKey, pepperOf, type ApiKeyRow } from './api-key.store.js';
 import { readCredential, type Credential } from './credential.js';
 import type { PersonClaims, PersonTokens } from './person-token.js';
 import { isScopeOfKeys, type Scope } from './scopes.js';
-import { findTenantPseudonym } from './tenant.store.js';
+import { findTenantOfPerson } from './tenant.store.js';
 
 /** Who is calling. The tenant comes from the credential and from nowhere else. */
 export interface Principal {
@@ -37,7 +37,8 @@ export type AuthFailure =
   | 'pepper_missing'
   | 'token_invalid'
   | 'token_expired'
-  | 'unknown_tenant';
+  | 'unknown_tenant'
+  | 'person_revoked';
 
 export type Authentication =
   | { readonly kind: 'authenticated'; readonly principal: Principal }
@@ -57,7 +58,7 @@ interface CachedKey {
 
 /**
  * Checks API keys: form and CRC without a read, then the digest of the stored key, which is
- * remembered for 5 s. Hands tokens of people to `people`, and knows their tenants.
+ * remembered for 5 s. Hands tokens of people to `people`, and knows their tenants and who was revoked.
  */
 export class Authenticator {
   private readonly cache = new Map<string, CachedKey>();
@@ -101,9 +102,12 @@ export class Authenticator {
     if (this.people === null) return refused('token_invalid', null);
     const reading = await this.people.read(token);
     if (reading.kind === 'refused') return refused(reading.reason, null);
-    const tenantRef = await findTenantPseudonym(this.db, reading.claims.tenantId);
-    if (tenantRef === null) return refused('unknown_tenant', null);
-    return { kind: 'authenticated', principal: personPrincipal(reading.claims, tenantRef) };
+    const { claims } = reading;
+    // Not remembered: whoever is revoked is refused at the next request.
+    const tenant = await findTenantOfPerson(this.db, claims.tenantId, claims.subject);
+    if (tenant === null) return refused('unknown_tenant', null);
+    if (tenant.is_revoked) return refused('person_revoked', null);
+    return { kind: 'authenticated', principal: personPrincipal(claims, tenant.pseudonym) };
   }
 
   private cached(id: string): CachedKey | null {

@@ -1,4 +1,5 @@
 import { errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose';
+import { PERSON_SUBJECT } from './person-subject.js';
 import { SCOPES_OF_ROLE, type Role, type Scope } from './scopes.js';
 import { TOKEN_TYPE } from './token-type.js';
 
@@ -28,12 +29,10 @@ export type TokenReading =
 
 /** Signatures with a private key only: an algorithm with a shared secret would take the public one for it. */
 const ALGORITHMS = ['EdDSA', 'ES256', 'PS256'];
-/** There is no list of revoked tokens: a short life is what ends one (s). */
+/** Tokens are not revoked, people are (`payments people`): of the rest a short life is what ends one (s). */
 export const TOKEN_LIFE_MAX_S = 15 * 60;
 /** Clocks of the issuer and of this machine differ a little (s). */
 export const TOKEN_LEEWAY_S = 30;
-/** Written into transitions, one line, after `person:`. */
-const SUBJECT = /^[A-Za-z0-9][A-Za-z0-9._:@|+-]{0,127}$/;
 const TENANT = /^[^\s\0]{1,255}$/;
 
 /** Checks tokens of people. The tenant is what the token says and nothing else. */
@@ -72,7 +71,7 @@ export class PersonTokens {
 
   private claimsOf(payload: JWTPayload): PersonClaims | null {
     const { sub, exp, iat, tenant, roles } = payload;
-    if (typeof sub !== 'string' || !SUBJECT.test(sub)) return null;
+    if (typeof sub !== 'string' || !PERSON_SUBJECT.test(sub)) return null;
     if (typeof tenant !== 'string' || !TENANT.test(tenant)) return null;
     if (exp === undefined || iat === undefined || !(exp - iat <= TOKEN_LIFE_MAX_S)) return null;
     const named = (Array.isArray(roles) ? roles : []).filter(isRole);

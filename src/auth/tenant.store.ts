@@ -1,8 +1,23 @@
 import type { Sql, Statement } from '../persistence/database.js';
 
-const FIND: Statement = { name: 'tenant-pseudonym', text: 'SELECT pseudonym FROM tenant WHERE id = $1' };
+const FIND: Statement = {
+  name: 'tenant-of-person',
+  text: `SELECT t.pseudonym, EXISTS (SELECT FROM revoked_person r WHERE r.subject = $2) AS is_revoked
+    FROM tenant t WHERE t.id = $1`,
+};
 
-/** The name of a tenant in logs (primary key), or null when there is no such tenant. */
-export async function findTenantPseudonym(db: Sql, tenantId: string): Promise<string | null> {
-  return (await db.query<{ pseudonym: string }>(FIND, [tenantId])).rows[0]?.pseudonym ?? null;
+export interface TenantOfPerson {
+  /** The tenant's name in logs. */
+  readonly pseudonym: string;
+  /** Whether the person may come no more, whatever the tenant. */
+  readonly is_revoked: boolean;
+}
+
+/** The tenant that a person names, and whether the person is revoked (primary keys); null: no such tenant. */
+export async function findTenantOfPerson(
+  db: Sql,
+  tenantId: string,
+  subject: string,
+): Promise<TenantOfPerson | null> {
+  return (await db.query<TenantOfPerson>(FIND, [tenantId, subject])).rows[0] ?? null;
 }

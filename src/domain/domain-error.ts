@@ -111,7 +111,7 @@ export const PROBLEMS = Object.freeze({
   proposal_void: kind(
     409,
     'Proposal is void',
-    'The payment or its evidence changed, or the proposal expired. Make a new proposal.',
+    'The payment or its evidence changed, the proposal expired, or its proposer may come no more. Make a new proposal.',
   ),
   version_mismatch: kind(412, 'Version mismatch', 'The payment has changed. Read it again and decide anew.'),
   if_match_required: kind(428, 'If-Match required', 'Send the entity tag of the payment in If-Match.'),

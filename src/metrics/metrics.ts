@@ -44,6 +44,7 @@ export const authFailuresTotal = count<{
     | 'token_invalid'
     | 'token_expired'
     | 'unknown_tenant'
+    | 'person_revoked'
     | 'scope';
 }>('auth_failures_total', 'Requests refused for their credential or its scopes.', ['reason']);
 

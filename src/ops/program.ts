@@ -16,6 +16,7 @@ import { addLanes } from './lanes.js';
 import { addLimits } from './limits.js';
 import { addList } from './list.js';
 import { addMigrate } from './migrate.js';
+import { addPeople } from './people.js';
 import { addReconcile } from './reconcile.js';
 import { addRelease } from './release.js';
 import { addReschedule } from './reschedule.js';
@@ -55,6 +56,7 @@ const COMMANDS = [
   addInvariants,
   addAudit,
   addKeys,
+  addPeople,
   addLimits,
   addDoctor,
   addEncryption,

@@ -8,4 +8,6 @@ export const ADVISORY_LOCKS = Object.freeze({
   /** The trigger data_key_kek_not_retired takes it shared. */
   retireKeys: 7_314_003,
   anchors: 7_314_004,
+  /** The triggers of revoked_person take it alone, decisions of people shared. */
+  revokePeople: 7_314_005,
 });

@@ -62,6 +62,7 @@ const API: RoleGrants = {
   api_key: {
     select: ['id', 'tenant_id', 'scopes', 'digest', 'pepper_key_id', 'expires_at', 'revoked_at'],
   },
+  revoked_person: { select: ['subject'] },
   schema_migration: READ,
 };
 
@@ -191,6 +192,7 @@ const READER: RoleGrants = {
   settlement_count: READ,
   rate_limit: READ,
   rate_limit_bucket: READ,
+  revoked_person: READ,
   audit_anchor: READ,
   schema_migration: READ,
 };
@@ -213,6 +215,12 @@ const ADMIN: RoleGrants = {
   // Wrapped keys open nothing without the key file; deleting a tenant's shreds what they sealed.
   data_key: { select: 'all', update: ['wrapped', 'kek_id'], delete: true },
   retired_key_encryption_key: { ...APPEND, delete: true },
+  revoked_person: { select: 'all', insert: ['subject', 'revoked_by', 'reason'], delete: true },
+  // Open proposals of revoked people, to end them (policy resolution_of_revoked).
+  resolution: {
+    select: ['id', 'proposed_by', 'approved_at', 'voided_at', 'void_reason'],
+    update: ['voided_at', 'void_reason'],
+  },
   lane: { select: 'all', update: ['rate', 'burst', 'cap', 'breaker_enabled'] },
   rate_limit: { ...APPEND, update: ['rate_per_second', 'burst', 'changed_at'], delete: true },
   audit_log: { insert: 'all' },

@@ -22,6 +22,7 @@ import {
   type ResolutionRow,
   type VoidReason,
 } from './resolution.store.js';
+import { holdPeople, isRevoked } from './revoked-people.store.js';
 
 /** A person who proposes or approves. */
 export interface Decider {
@@ -66,13 +67,15 @@ export class Resolutions {
    * Proposes an outcome for the version that the person saw. It takes the place of an open proposal.
    * @returns the open proposal. Twice, the same content by the same person: the same proposal.
    * @throws DomainError `not_found`, `not_applicable` or `payment_final` outside review,
-   * `version_mismatch`, `resolution_not_allowed` with its reason; StorageUnavailable, OutcomeUnknown.
+   * `version_mismatch`, `resolution_not_allowed` with its reason, `unauthenticated` when the person was
+   * revoked since the token was checked; StorageUnavailable, OutcomeUnknown.
    */
   async propose(
     who: Decider,
     of: { readonly paymentId: string; readonly version: number; readonly proposal: Proposal },
   ): Promise<ResolutionRow> {
     return this.db.ofTenant(who.tenantId).transaction(async (tx) => {
+      await holdPeople(tx);
       const payment = await lockInReview(tx, who.tenantId, of.paymentId);
       if (payment.version !== of.version) throw mismatch(payment);
       await this.judge(tx, payment, of.proposal);
@@ -82,12 +85,8 @@ export class Resolutions {
         await voidResolution(tx, open.id, open.is_expired ? 'expired' : 'superseded');
       }
       const id = newUuid();
-      await insertResolution(tx, {
-        id,
-        paymentId: payment.id,
-        proposal: of.proposal,
-        actor: who.actor,
-      });
+      const proposed = { id, paymentId: payment.id, proposal: of.proposal, actor: who.actor };
+      if (!(await insertResolution(tx, proposed))) throw new DomainError('unauthenticated');
       await recordAudit(tx, {
         ...decisionOf(payment, id),
         action: 'resolution_proposed',
@@ -105,7 +104,8 @@ export class Resolutions {
    * Twice by the same person: nothing more happens.
    * @throws DomainError `second_factor_required`, `not_found`, `second_person_required`,
    * `not_applicable` or `payment_final` when the payment left review, `version_mismatch`,
-   * `proposal_void` (older than 24 h, replaced, or what is known changed), `resolution_not_allowed`
+   * `proposal_void` (older than 24 h, replaced, what is known changed, or its proposer was revoked),
+   * `unauthenticated` when the approver was revoked since the token was checked, `resolution_not_allowed`
    * when it became impossible; StorageUnavailable, OutcomeUnknown: repeat the call.
    */
   async approve(
@@ -135,6 +135,7 @@ export class Resolutions {
       readonly expectedVersion: number | null;
     },
   ): Promise<Approval> {
+    await holdPeople(tx);
     const payment = await lockPayment(tx, who.tenantId, of.paymentId);
     if (!payment) throw new DomainError('not_found');
     const resolution = await findResolution(tx, payment.id, of.resolutionId);
@@ -162,8 +163,9 @@ export class Resolutions {
     resolution: ResolutionRow,
     actor: string,
   ): Promise<Approval> {
-    // Time went on since it was read: the statement judges age and evidence for itself.
+    // Time went on since it was read: the statement judges age, evidence and people for itself.
     if (!(await approveResolution(tx, resolution.id, actor))) {
+      if (await isRevoked(tx, actor)) throw new DomainError('unauthenticated');
       throw withHead('proposal_void', payment);
     }
     const { outcome, reason_code: reasonCode } = resolution;

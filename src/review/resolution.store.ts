@@ -10,6 +10,7 @@ import {
   type ResolutionOutcome,
   type ReviewFacts,
 } from './resolution.js';
+import { noneRevoked } from './revoked-people.store.js';
 
 /** The head row and its newest generation, locked: nothing moves the payment until the transaction ends. */
 export interface LockedPayment extends StoredDestination, Omit<ReviewFacts, 'evidence'> {
@@ -150,6 +151,7 @@ const VOID: Statement = {
     WHERE id = $1 AND approved_at IS NULL AND voided_at IS NULL`,
 };
 
+/** By these statements; the database itself writes `payment_moved` too, and `proposer_revoked`. */
 export type VoidReason = 'superseded' | 'expired' | 'evidence_changed' | 'payment_moved';
 
 /** Ends an open proposal. Twice: nothing. */
@@ -162,10 +164,14 @@ const INSERT: Statement = {
   text: `INSERT INTO resolution (id, payment_id, tenant_id, outcome, reason_code, payment_version, evidence_digest,
       evidence_ids, proof_kind, proof_statement, proposed_by)
     SELECT $1, p.id, p.tenant_id, $3, $4, p.version, ${DIGEST('p.id')}, $5::bigint[], $6, $7, $8
-      FROM payment p WHERE p.id = $2`,
+      FROM payment p WHERE p.id = $2 AND ${noneRevoked('$8::text')}`,
 };
 
-/** Stores a proposal, bound to the payment's version and to what is known now. The payment is locked. */
+/**
+ * Stores a proposal, bound to the payment's version and to what is known now. The payment is locked, and
+ * people are held.
+ * @returns false when the actor is revoked.
+ */
 export async function insertResolution(
   tx: Sql,
   of: {
@@ -174,9 +180,9 @@ export async function insertResolution(
     readonly proposal: Proposal;
     readonly actor: string;
   },
-): Promise<void> {
+): Promise<boolean> {
   const { outcome, reasonCode, evidenceIds, proof } = of.proposal;
-  await tx.query(INSERT, [
+  const { rowCount } = await tx.query(INSERT, [
     of.id,
     of.paymentId,
     outcome,
@@ -186,6 +192,7 @@ export async function insertResolution(
     proof?.statement ?? null,
     of.actor,
   ]);
+  return rowCount === 1;
 }
 
 const APPROVE: Statement = {
@@ -193,11 +200,13 @@ const APPROVE: Statement = {
   text: `UPDATE resolution r SET approved_by = $2, approved_at = clock_timestamp()
     WHERE r.id = $1 AND r.approved_at IS NULL AND r.voided_at IS NULL AND r.proposed_by <> $2
       AND r.proposed_at >= clock_timestamp() - ${LIFE} AND r.evidence_digest = ${DIGEST('r.payment_id')}
-      AND r.payment_version = (SELECT p.version FROM payment p WHERE p.id = r.payment_id)`,
+      AND r.payment_version = (SELECT p.version FROM payment p WHERE p.id = r.payment_id)
+      AND ${noneRevoked('r.proposed_by', '$2::text')}`,
 };
 
 /**
- * Approves an open proposal, if it is another person's, young, and about what is known now.
+ * Approves an open proposal, if it is another person's, young, and about what is known now, and neither
+ * person is revoked. People are held.
  * @returns false when any of that does not hold. Twice: false.
  */
 export async function approveResolution(tx: Sql, id: string, actor: string): Promise<boolean> {

@@ -70,8 +70,8 @@ export const Propose = (): MethodDecorator =>
       summary: 'Propose how a review ends',
       description: `Only in needs_review, by a person, for the version that the person has seen. Nothing moves
 until another person approves within 24 hours. The proposal is void when the payment moves, when
-something new becomes known, or when another proposal takes its place. A repeat answers the same
-proposal. 422 \`resolution_not_allowed\` names in \`reason\` what the outcome lacks.`,
+something new becomes known, when another proposal takes its place, or when its proposer's access is
+taken away. A repeat answers the same proposal. 422 \`resolution_not_allowed\` names in \`reason\` what the outcome lacks.`,
       readsBody: true,
       refusals: [
         'body_missing',

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, type CryptoKey } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { restorePerson, revokePerson } from '../../src/auth/revoked-person.store.js';
 import { startTestApi, type ApiAnswer, type TestApi } from '../support/api.js';
 import { seedTenant, unique } from '../support/builders.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -205,6 +206,36 @@ describe('a token of a person', () => {
       .as(await issuer.token({ tenant }))
       .post('/v1/payments', { headers: { 'idempotency-key': unique('k') }, body: {} });
     expect(create.status).toBe(403);
+  });
+
+  it('of a revoked person is refused at once at every process, whatever tenant it names, and taken again when restored', async () => {
+    const admin = db.as('payments_admin');
+    const second = await startTestApi({ database: db.database, env: issuer.env, keys: api.keys });
+    try {
+      const subject = 'auth0|mallory+1';
+      const old = await issuer.token({ tenant, subject });
+      const statuses = async (token: string) => [
+        (await ask(token)).status,
+        (await second.as(token).get('/v1/payments')).status,
+      ];
+      expect(await statuses(old)).toEqual([200, 200]);
+      await admin.transaction((tx) =>
+        revokePerson(tx, { subject, by: 'operator:test', reason: 'suspected' }),
+      );
+      const from = api.logLines.length;
+      expect(await statuses(old)).toEqual([401, 401]);
+      expect(api.logLines.slice(from).join('')).toContain('"code":"person_revoked"');
+      expect(shown(await ask(old))).toEqual(shown(await api.as(null).get('/v1/payments')));
+      expect(await statuses(await issuer.token({ tenant, subject }))).toEqual([401, 401]);
+      const elsewhere = await seedTenant(db.database);
+      expect(await statuses(await issuer.token({ tenant: elsewhere, subject }))).toEqual([401, 401]);
+      const neighbour = await issuer.token({ tenant, subject: 'auth0|mallory+10' });
+      expect(await statuses(neighbour)).toEqual([200, 200]);
+      await admin.transaction((tx) => restorePerson(tx, subject));
+      expect(await statuses(old)).toEqual([200, 200]);
+    } finally {
+      await second.close();
+    }
   });
 
   it('is the same person whatever key of the issuer signed it', async () => {

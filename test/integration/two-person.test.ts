@@ -1,8 +1,17 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { restorePerson } from '../../src/auth/revoked-person.store.js';
 import type { Client } from '../support/api.js';
 import { findBreaches } from '../support/invariants.js';
 import { addEvidence } from '../support/payment-states.js';
-import { approve, createReviewWorld, propose, STATEMENT, type ReviewWorld } from '../support/review-world.js';
+import {
+  approve,
+  createReviewWorld,
+  propose,
+  revoke,
+  STATEMENT,
+  type ReviewWorld,
+} from '../support/review-world.js';
 import { seedTenant } from '../support/builders.js';
 
 let world: ReviewWorld;
@@ -16,12 +25,17 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** A payment in review with an open proposal of ada's. */
-async function proposed(): Promise<{ id: string; resolution: string; version: number }> {
+/** A payment in review with an open proposal, of ada's unless it is somebody else's. */
+async function proposed(by: Client = ada): Promise<{ id: string; resolution: string; version: number }> {
   const { id, evidence } = await world.makeFound();
-  const answer = await propose(world, ada, id, { evidence: [evidence] });
+  const answer = await propose(world, by, id, { evidence: [evidence] });
   expect(answer.status, answer.text).toBe(202);
   return { id, resolution: answer.body.id as string, version: (await world.head(id)).version };
+}
+
+/** Lets others of this process go first, this many times. */
+async function turns(count: number): Promise<void> {
+  for (let i = 0; i < count; i++) await turn();
 }
 
 const rowsOf = (id: string) =>
@@ -219,12 +233,66 @@ describe('a proposal is bound', () => {
   }); // prettier-ignore
 });
 
+describe('a revoked proposer', () => {
+  it('is refused: every open proposal is void, says why, and stays so when access is given back', async () => {
+    const leaver = await world.person('leaver');
+    const [one, two, approved, other] = [
+      ...[await proposed(leaver), await proposed(leaver), await proposed(leaver), await proposed()],
+    ] as const;
+    expect((await approve(grace, approved.id, approved.resolution)).status).toBe(200);
+    expect(await revoke(world, 'leaver')).toEqual({ kind: 'revoked', voided: 2 });
+    const refused = async (of: typeof one) => {
+      const answer = await approve(grace, of.id, of.resolution);
+      expect([answer.status, answer.body.code]).toEqual([409, 'proposal_void']);
+      expect(await rowsOf(of.id)).toMatchObject([{ approved_by: null, void_reason: 'proposer_revoked' }]);
+      expect(await world.head(of.id)).toEqual({ state: 'needs_review', version: of.version });
+    };
+    await refused(one);
+    const shown = await grace.get(`/v1/reviews/${two.id}`);
+    expect(shown.body).toMatchObject({ open_resolution: null, resolutions: [{ status: 'void', void_reason: 'proposer_revoked' }] });
+    expect(await rowsOf(approved.id)).toMatchObject([{ approved_by: 'person:grace', void_reason: null }]);
+    expect((await approve(grace, other.id, other.resolution)).status).toBe(200);
+    await world.admin.transaction((tx) => restorePerson(tx, 'leaver'));
+    await refused(two);
+    const anew = await propose(world, leaver, two.id, { proof: STATEMENT });
+    expect((await approve(grace, two.id, anew.body.id as string)).status).toBe(200);
+  }); // prettier-ignore
+});
+
 describe('at the same time', () => {
+  it('an approval and the revocation of one of the two, 50 races: approved before, or not at all', async () => {
+    const seen = new Set<string>();
+    for (let round = 0; round < 5; round++) {
+      await Promise.all(
+        Array.from({ length: 10 }, async (_, i) => {
+          const [first, second] = [`first-${round}-${i}`, `second-${round}-${i}`];
+          const approver = await world.person(second, { roles: ['approver'] });
+          const { id, resolution, version } = await proposed(await world.person(first));
+          const approvedBy = async () => (await rowsOf(id))[0]?.['approved_by'];
+          const [answer, whenRevoked] = await Promise.all([
+            approve(approver, id, resolution),
+            turns(round * 40).then(() => revoke(world, i % 2 === 0 ? first : second)).then(approvedBy),
+          ]);
+          expect([200, 401, 409]).toContain(answer.status);
+          const isApproved = answer.status === 200;
+          seen.add(isApproved ? 'approved' : 'refused');
+          // What the revocation left is the end of it: nothing is approved later.
+          expect([whenRevoked, await approvedBy()]).toEqual(Array(2).fill(isApproved ? `person:${second}` : null));
+          expect(await world.head(id)).toEqual(
+            isApproved ? { state: 'succeeded', version: version + 1 } : { state: 'needs_review', version },
+          );
+        }),
+      );
+    }
+    expect([...seen].sort()).toEqual(['approved', 'refused']);
+    expect(await findBreaches((text) => world.db.query(text))).toEqual([]);
+  }); // prettier-ignore
+
   it('two approvers of one proposal: one wins, in 200 races (P16)', async () => {
     const mary = await world.person('mary');
     let byGrace = 0;
     for (let round = 0; round < 20; round++) {
-      const proposals = await Promise.all(Array.from({ length: 10 }, proposed));
+      const proposals = await Promise.all(Array.from({ length: 10 }, () => proposed()));
       const races = await Promise.all(
         proposals.map(async ({ id, resolution, version }, i) => {
           const pair = i % 2 === 0 ? [grace, mary] : [mary, grace];

@@ -4,7 +4,9 @@ import { databaseCipher } from './ciphers.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
 import { createTestIssuer, type TestIssuer, type TokenSeed } from './people.js';
 import { addEvidence, paymentIn } from './payment-states.js';
+import { revokePerson, type PersonRevocation } from '../../src/auth/revoked-person.store.js';
 import type { PaymentState } from '../../src/domain/payment-state.js';
+import type { Database } from '../../src/persistence/database.js';
 
 /** An API with an issuer of its own, a tenant, and people who log in. */
 export interface ReviewWorld {
@@ -12,6 +14,8 @@ export interface ReviewWorld {
   readonly issuer: TestIssuer;
   readonly api: TestApi;
   readonly tenant: string;
+  /** As payments_admin. */
+  readonly admin: Database;
   /** A person with a second factor; each call is another token of the same subject. */
   person(subject: string, seed?: TokenSeed): Promise<Client>;
   /** A payment of the tenant, or of another one, that lived up to this state by legal moves. */
@@ -36,6 +40,7 @@ export async function createReviewWorld(): Promise<ReviewWorld> {
     issuer,
     api,
     tenant,
+    admin: db.as('payments_admin'),
     make,
     person: async (subject, seed = {}) =>
       api.as(await issuer.token({ tenant, subject, ...seed }), seed.tenant ?? tenant),
@@ -101,4 +106,11 @@ export function approve(as: Client, id: string, resolution: string, ifMatch?: st
   return as.post(`/v1/payments/${id}/resolutions/${resolution}/approve`, {
     headers: ifMatch === undefined ? {} : { 'if-match': ifMatch },
   });
+}
+
+/** Takes a person's access away, as the command line does. */
+export function revoke({ admin }: ReviewWorld, subject: string): Promise<PersonRevocation> {
+  return admin.transaction((tx) =>
+    revokePerson(tx, { subject, by: 'operator:test', reason: 'left_company' }),
+  );
 }

@@ -4,7 +4,7 @@ import { Check, Column, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
 @Entity('audit_log')
 @Check('audit_log_actor_one_line', `actor <> '' AND actor !~ E'[\\n\\r]'`)
 @Check('audit_log_action_form', `action ~ '^[a-z][a-z0-9_]{1,63}$'`)
-@Check('audit_log_target_form', `target ~ '^[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,127}$'`)
+@Check('audit_log_target_form', `target ~ '^[A-Za-z0-9][A-Za-z0-9_.:/@|+-]{0,127}$'`)
 @Check('audit_log_code_form', `code ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$'`)
 @Check('audit_log_currency_form', `currency ~ '^[A-Z]{3}$'`)
 @Check('audit_log_detail_one_line', `detail !~ E'[\\n\\r]' AND length(detail) <= 2000`)

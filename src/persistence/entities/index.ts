@@ -15,6 +15,7 @@ import { RateLimitSetting } from './rate-limit.entity.js';
 import { Resolution } from './resolution.entity.js';
 import { RetiredKeyEncryptionKey } from './retired-key-encryption-key.entity.js';
 import { ReviewCase } from './review-case.entity.js';
+import { RevokedPerson } from './revoked-person.entity.js';
 import { Setting } from './setting.entity.js';
 import { SettlementCount } from './settlement-count.entity.js';
 import { SettlementFault } from './settlement-fault.entity.js';
@@ -50,6 +51,7 @@ export const ENTITIES = [
   OutboxEntry,
   DataKey,
   RetiredKeyEncryptionKey,
+  RevokedPerson,
   RateLimitSetting,
   RateLimitBucket,
   DueSlot,

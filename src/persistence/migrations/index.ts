@@ -13,6 +13,7 @@ import { AddDataKeys1796530000000 } from './1796530000000-add-data-keys.js';
 import { AddRateLimits1796540000000 } from './1796540000000-add-rate-limits.js';
 import { AddClientWebhooks1796550000000 } from './1796550000000-add-client-webhooks.js';
 import { RetireKeyEncryptionKeys1796570000000 } from './1796570000000-retire-key-encryption-keys.js';
+import { AddRevokedPeople1796580000000 } from './1796580000000-add-revoked-people.js';
 
 /** Every migration, oldest first. Listed by hand: a file that is not here does not run. */
 export const MIGRATIONS = [
@@ -31,4 +32,5 @@ export const MIGRATIONS = [
   AddRateLimits1796540000000,
   AddClientWebhooks1796550000000,
   RetireKeyEncryptionKeys1796570000000,
+  AddRevokedPeople1796580000000,
 ];

@@ -26,7 +26,14 @@ export const Resolution = z
     approved_by: z.string().nullable(),
     approved_at: shownInstant.nullable(),
     voided_at: shownInstant.nullable(),
-    void_reason: z.string().nullable(),
+    void_reason: z
+      .string()
+      .nullable()
+      .meta({
+        description:
+          'Why nobody can approve it any more, as a code: superseded, expired, evidence_changed, payment_moved, ' +
+          'proposer_revoked.',
+      }),
   })
   .meta({ id: 'Resolution' });
 export type ResolutionView = z.output<typeof Resolution>;

@@ -4,7 +4,7 @@ import { payments } from '../../support/command-line.js';
 const COMMANDS = [
   ...['create', 'get', 'list', 'history', 'cancel', 'reschedule', 'hold', 'release', 'escalate'],
   ...['resolve', 'approve', 'token'],
-  ...['lanes', 'webhooks', 'invariants', 'keys', 'doctor', 'migrate', 'seed-local'],
+  ...['lanes', 'webhooks', 'invariants', 'keys', 'people', 'doctor', 'migrate', 'seed-local'],
 ];
 const ID = `pay_${'a2'.repeat(16)}`;
 
@@ -42,6 +42,10 @@ describe('the payments program', () => {
       'a key for more than a year',
       ['keys', 'create', '--tenant', 't', '--name', 'n', '--role', 'client', '--life-days', '366'],
     ],
+    ['a person to revoke without a reason', ['people', 'revoke', '--subject', 'ada']],
+    ['a reason in free text', ['people', 'revoke', '--subject', 'ada', '--reason', 'She left.']],
+    ['an actor for a subject', ['people', 'revoke', '--subject', 'person:ada', '--reason', 'left']],
+    ['a subject of two lines', ['people', 'restore', '--subject', 'ada\nbob']],
     ['a text that is no id of a key', ['keys', 'revoke', `ps_test_${'a'.repeat(12)}_secret`]],
   ])('answers 2 to %s and says what is wrong', async (_what, args) => {
     const { exitCode, out, err } = await payments(args);
