@@ -1,7 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import type { AnchorLeaf, AnchorSignature, SignedAnchor } from './anchor.js';
 
 /*
@@ -15,6 +14,7 @@ import type { AnchorLeaf, AnchorSignature, SignedAnchor } from './anchor.js';
  */
 
 const FILE = /^anchors-\d{4}-\d\d-\d\d\.txt$/;
+const LINE_END = /\r?\n/;
 const fileOf = ({ at }: SignedAnchor): string => `anchors-${at.slice(0, 10)}.txt`;
 
 /** A copy that is read, in the order of the files. Leaves come between `anchor` and `end`. */
@@ -30,16 +30,23 @@ export async function anchorFiles(folder: string): Promise<readonly string[]> {
   return (await readdir(folder)).filter((name) => FILE.test(name)).sort();
 }
 
-/** Reads the copies line by line, whatever their size. @param files names in the folder; absent: all. */
+/** Longer than any line; what goes on past it is none of ours (characters). */
+const MOST_LINE_CHARS = 1_048_576;
+
+/** Reads the lines of the copies in portions, whatever their size. @param files names in the folder, in order. */
 export async function* readCopies(
   folder: string,
-  files?: readonly string[],
-): AsyncGenerator<CopyLine, void, void> {
-  for (const name of files ?? (await anchorFiles(folder))) {
-    const input = createReadStream(join(folder, name), { encoding: 'utf8' });
-    for await (const line of createInterface({ input, crlfDelay: Infinity })) {
-      if (line !== '') yield lineOf(line);
+  files: readonly string[],
+): AsyncGenerator<readonly CopyLine[], void, void> {
+  for (const name of files) {
+    let carry = '';
+    for await (const chunk of createReadStream(join(folder, name), { encoding: 'utf8' })) {
+      const lines = (carry + (chunk as string)).split(LINE_END);
+      carry = lines.pop() ?? '';
+      if (carry.length > MOST_LINE_CHARS) carry = 'too long';
+      yield lines.filter((line) => line !== '').map(lineOf);
     }
+    if (carry !== '') yield [lineOf(carry)];
   }
 }
 

@@ -44,7 +44,7 @@ export const NO_ANCHOR = '0'.repeat(64);
 
 /** The text of a leaf, whose hash enters the tree. */
 export function leafText({ paymentId, version, hash }: AnchorLeaf): string {
-  return ['anchor-leaf/v1', paymentId, version, hash].join('\n');
+  return `anchor-leaf/v1\n${paymentId}\n${version}\n${hash}`;
 }
 
 export function hashOfLeaf(leaf: AnchorLeaf): Buffer {

@@ -5,17 +5,33 @@ import { hash } from 'node:crypto';
  * so that neither passes for the other; the left half of n leaves is the largest power of two below n.
  */
 
-const LEAF = Buffer.of(0);
-const NODE = Buffer.of(1);
-const sha256 = (...parts: readonly Uint8Array[]): Buffer => hash('sha256', Buffer.concat(parts), 'buffer');
-const nodeOf = (left: Uint8Array, right: Uint8Array): Buffer => sha256(NODE, left, right);
+const LEAF = '\0';
+const NODE = 1;
+const HASH_BYTES = 32;
+
+/** By a text of one character for each byte: a buffer out of the hash itself costs twice the hash. */
+const sha256 = (data: string | Buffer): Buffer =>
+  Buffer.from(hash('sha256', data, 'latin1' as 'hex'), 'latin1');
+
+/** The bytes of a node, used again for each: a verification hashes as many nodes as leaves. */
+const nodeBytes = Buffer.alloc(1 + 2 * HASH_BYTES);
+
+function nodeOf(left: Buffer, right: Buffer): Buffer {
+  const size = 1 + left.length + right.length;
+  // Steps of a proof that somebody wrote may have any length.
+  const bytes = size === nodeBytes.length ? nodeBytes : Buffer.alloc(size);
+  bytes[0] = NODE;
+  left.copy(bytes, 1);
+  right.copy(bytes, 1 + left.length);
+  return sha256(bytes);
+}
 
 /** SHA-256 of nothing: the root of a tree without leaves. */
-export const EMPTY_ROOT: Buffer = sha256();
+export const EMPTY_ROOT: Buffer = sha256('');
 
 /** The hash of a leaf with this content: 32 bytes. */
 export function leafHash(content: string): Buffer {
-  return sha256(LEAF, Buffer.from(content, 'utf8'));
+  return sha256(LEAF + content);
 }
 
 /** Takes leaf hashes in order and keeps one hash per level: as many leaves as one likes. */

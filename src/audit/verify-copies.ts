@@ -19,12 +19,15 @@ export interface VerifyCopiesOptions {
   /** The first anchor of the database that is looked at; null: there is none. */
   readonly firstNo: number | null;
   readonly found: (broken: Broken) => void;
+  /** Rows of a snapshot of their own, taken when it is called. */
+  readonly later: <T>(work: (rows: RawRows) => Promise<T>) => Promise<T>;
 }
 
 /**
  * Recomputes the copies from their own leaves and compares each with the database. Where they differ, the
  * leaves of the copy are looked up one by one, so that the payment is named that was changed or removed
- * with everything that told of it.
+ * with everything that told of it. An anchor that was made and copied after the snapshot of `rows` is
+ * looked for in a later one, and compared with the payments by the next verification.
  * @returns how many whole anchors the copies hold. @throws the system's error when they cannot be read.
  */
 export async function verifyCopies(rows: RawRows, options: VerifyCopiesOptions): Promise<number> {
@@ -41,18 +44,20 @@ export async function verifyCopies(rows: RawRows, options: VerifyCopiesOptions):
   });
   const here = new DatabaseDigests(rows);
   let open: OpenCopy | null = null;
-  for await (const line of readCopies(options.folder, files)) {
-    if (line.kind === 'anchor') {
-      open = isBefore(line.anchor, firstNo, options)
-        ? null
-        : await OpenCopy.of(line.anchor, here, rows, options);
-    } else if (line.kind === 'leaf') {
-      await open?.add(line.leaf);
-    } else if (line.kind === 'end' && open && line.no === open.anchor.no) {
-      await open.close(check);
-      open = null;
-    } else if (line.kind === 'signature' && line.no === check.lastNo) {
-      check.later(line.signature);
+  for await (const lines of readCopies(options.folder, files)) {
+    for (const line of lines) {
+      if (line.kind === 'anchor') {
+        open = isBefore(line.anchor, firstNo, options)
+          ? null
+          : await OpenCopy.of(line.anchor, here, rows, options);
+      } else if (line.kind === 'leaf') {
+        if (open?.add(line.leaf)) await open.lookUp();
+      } else if (line.kind === 'end' && open && line.no === open.anchor.no) {
+        await open.close(check);
+        open = null;
+      } else if (line.kind === 'signature' && line.no === check.lastNo) {
+        check.later(line.signature);
+      }
     }
   }
   check.end();
@@ -73,17 +78,22 @@ class DatabaseDigests {
 
   constructor(private readonly rows: RawRows) {}
 
+  /** Hex; null: this snapshot has no such anchor. */
   async of(no: number): Promise<string | null> {
     if (no < this.#from || no >= this.#from + DIGESTS_AT_ONCE) {
-      const found = await this.rows.select(
-        `SELECT no::text, encode(digest, 'hex') AS digest FROM public.audit_anchor
-          WHERE no >= ${no} AND no < ${no + DIGESTS_AT_ONCE}`,
-      );
       this.#from = no;
-      this.#digests = new Map(found.map((row) => [Number(row['no']), row['digest'] ?? '']));
+      this.#digests = await readDigests(this.rows, no, DIGESTS_AT_ONCE);
     }
     return this.#digests.get(no) ?? null;
   }
+}
+
+async function readDigests(rows: RawRows, from: number, count: number): Promise<Map<number, string>> {
+  const found = await rows.select(
+    `SELECT no::text, encode(digest, 'hex') AS digest FROM public.audit_anchor
+      WHERE no >= ${from} AND no < ${from + count}`,
+  );
+  return new Map(found.map((row) => [Number(row['no']), row['digest'] ?? '']));
 }
 
 /** A copy of one anchor while its leaves are read. */
@@ -95,7 +105,7 @@ class OpenCopy {
     readonly anchor: SignedAnchor,
     private readonly rows: RawRows,
     private readonly options: VerifyCopiesOptions,
-    private readonly looksUpAll: boolean,
+    private readonly looksUp: 'all' | 'payment' | 'nothing',
   ) {}
 
   static async of(
@@ -104,30 +114,37 @@ class OpenCopy {
     rows: RawRows,
     options: VerifyCopiesOptions,
   ): Promise<OpenCopy> {
-    const digest = Number.isSafeInteger(anchor.no) ? await here.of(anchor.no) : null;
-    const isEqual = digest === anchor.digest;
-    if (!isEqual) {
-      const fault = digest === null ? 'missing_in_database' : 'differs_from_copy';
-      options.found({ anchorNo: anchor.no, fault });
+    const { no } = anchor;
+    const digest = Number.isSafeInteger(no) ? await here.of(no) : null;
+    if (digest === anchor.digest) {
+      const isWhole = await hasItsLeaves(rows, anchor);
+      return new OpenCopy(anchor, rows, options, isWhole ? 'payment' : 'all');
     }
-    const looksUpAll = !isEqual || !(await hasItsLeaves(rows, anchor));
-    return new OpenCopy(anchor, rows, options, looksUpAll);
+    if (digest === null && (await isYounger(anchor, options))) {
+      return new OpenCopy(anchor, rows, options, 'nothing');
+    }
+    options.found({ anchorNo: no, fault: digest === null ? 'missing_in_database' : 'differs_from_copy' });
+    return new OpenCopy(anchor, rows, options, 'all');
   }
 
-  async add(leaf: AnchorLeaf): Promise<void> {
+  /** Takes the next leaf. @returns true when so many wait that `lookUp` is to be called. */
+  add(leaf: AnchorLeaf): boolean {
     this.#tree.add(hashOfLeaf(leaf));
-    if (!this.looksUpAll && leaf.paymentId !== this.options.paymentId) return;
-    if (this.options.paymentId !== null && leaf.paymentId !== this.options.paymentId) return;
+    const { paymentId } = this.options;
+    if (this.looksUp === 'nothing' || (this.looksUp === 'payment' && leaf.paymentId !== paymentId))
+      return false;
+    if (paymentId !== null && leaf.paymentId !== paymentId) return false;
     this.#waiting.push(leaf);
-    if (this.#waiting.length >= LEAVES_AT_ONCE) await this.#lookUp();
+    return this.#waiting.length >= LEAVES_AT_ONCE;
   }
 
   async close(check: AnchorCheck): Promise<void> {
-    await this.#lookUp();
+    await this.lookUp();
     check.check(this.anchor, { leaves: this.#tree.count, root: this.#tree.root().toString('hex') });
   }
 
-  async #lookUp(): Promise<void> {
+  /** Compares the leaves that wait with the database. */
+  async lookUp(): Promise<void> {
     const leaves = this.#waiting;
     this.#waiting = [];
     if (leaves.length === 0) return;
@@ -155,6 +172,12 @@ function brokenLeaf(leaf: AnchorLeaf, hash: string | null, isThere: boolean): Br
   return hash === leaf.hash ? null : { paymentId, seq, fault: 'anchored_hash_differs' };
 }
 
+/** True when the database has this anchor by now. A copy is written after its anchor was committed. */
+function isYounger({ no, digest }: SignedAnchor, { later }: VerifyCopiesOptions): Promise<boolean> {
+  if (!Number.isSafeInteger(no)) return Promise.resolve(false);
+  return later(async (rows) => (await readDigests(rows, no, 1)).get(no) === digest);
+}
+
 /** Whoever removes a payment also removes its leaf, and thinks of the copies last. */
 async function hasItsLeaves(rows: RawRows, { no, leaves }: SignedAnchor): Promise<boolean> {
   const [row] = await rows.select(
@@ -168,7 +191,8 @@ async function findUncopied(
   lastNo: number | null,
   { found, firstNo }: VerifyCopiesOptions,
 ): Promise<void> {
-  const from = lastNo ?? (firstNo ?? 1) - 1;
+  if (firstNo === null) return;
+  const from = lastNo ?? firstNo - 1;
   const [row] = await rows.select(
     `SELECT no::text FROM public.audit_anchor
       WHERE no > ${from} AND at < clock_timestamp() - ${COPY_LAG_S} * interval '1 s' ORDER BY no LIMIT 1`,

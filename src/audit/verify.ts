@@ -62,7 +62,13 @@ export async function verifyHistory(options: VerifyOptions): Promise<VerifyRepor
     const copiedAnchors =
       options.copies === null
         ? 0
-        : await verifyCopies(rows, { ...options, folder: options.copies, firstNo, found });
+        : await verifyCopies(rows, {
+            ...options,
+            folder: options.copies,
+            firstNo,
+            found,
+            later: (work) => withRawRows(options, work),
+          });
     const { transitions, payments } = chains;
     return { transitions, payments, anchors, copiedAnchors, newestAnchorAt: newest.at, brokenCount, broken };
   });

@@ -4,6 +4,8 @@ import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { publicKeysOf } from '../../src/audit/anchor-keys.js';
 import { newestCopy } from '../../src/audit/anchor-copies.js';
+import { verifyCopies } from '../../src/audit/verify-copies.js';
+import { withRawRows } from '../../src/persistence/copy-out.js';
 import { ADVISORY_LOCKS } from '../../src/persistence/advisory-locks.js';
 import { createAuditWorld, newAnchorKeys, type AuditWorld } from '../support/audit-world.js';
 import { LockTimeout } from '../../src/persistence/database-errors.js';
@@ -266,6 +268,35 @@ describe('copies outside the database', () => {
     await world.anchor();
     expect(await world.copy()).toEqual({ kind: 'copied', count: 1 });
     expect(await verify()).toMatchObject({ anchors: 3, copiedAnchors: 3, brokenCount: 0 });
+  });
+
+  it.each([['whole history'], ['payment']])(
+    'may get an anchor after the snapshot of a verification of a %s began',
+    async (scope) => {
+      const of = { url: world.db.urlOf('payments_auditor'), applicationName: 'test-verify' };
+      const found: unknown[] = [];
+      const copied = await withRawRows(of, async (rows) => {
+        await rows.select('SELECT 1');
+        const young = await world.payment();
+        await world.anchorNow();
+        await world.copy();
+        return verifyCopies(rows, {
+          since: null,
+          paymentId: scope === 'payment' ? young : null,
+          publicKeys: publicKeysOf(world.keys),
+          folder: world.folder,
+          firstNo: 1,
+          found: (broken) => found.push(broken),
+          later: (work) => withRawRows(of, work),
+        });
+      });
+      expect({ copied, found }).toEqual({ copied: 3, found: [] });
+    },
+  );
+
+  it('are not missed by a verification of a time when there was no anchor', async () => {
+    const since = new Date(Date.now() + 3_600_000).toISOString();
+    expect(await world.verify({ copies: world.folder, since })).toMatchObject({ anchors: 0, brokenCount: 0 });
   });
 
   it('name the payment that was deleted with its leaf and with every anchor that told of it', async () => {
