@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ADVISORY_LOCKS } from '../../src/persistence/advisory-locks.js';
 import type { Database } from '../../src/persistence/database.js';
 import { newUuid } from '../../src/platform/ids.js';
@@ -26,6 +26,8 @@ beforeAll(async () => {
   other = new pg.Client({ connectionString: world.db.url });
   await other.connect();
 });
+/** What a test that failed left open would fail the next ones. */
+afterEach(() => other.query('ROLLBACK'));
 afterAll(async () => {
   await other.end();
   await world.close();
