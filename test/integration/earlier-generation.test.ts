@@ -36,7 +36,7 @@ beforeAll(async () => {
   const { database } = rig.db;
   const nobody = { nudge: () => undefined };
   resolutions = new Resolutions(
-    database,
+    rig.db.as('payments_api'),
     nobody,
     new NewGenerations({ get: () => one.provider }, testCipher),
   );

@@ -21,8 +21,8 @@ beforeAll(async () => {
     cipher: { openParameters: (of) => worker.openParameters(of) },
   });
   // One connection, and no key in memory: what the transaction needs was read before it began.
-  const api = rig.db.connect('api', 1);
-  const cipher = databaseCipher(keys, api);
+  const api = rig.db.as('payments_api', 'api', 1);
+  const cipher = databaseCipher(keys, api.ofTenant(rig.tenant));
   const generations = new NewGenerations({ get: () => one.provider }, cipher);
   resolutions = new Resolutions(api, { nudge: () => undefined }, generations);
 });

@@ -91,7 +91,7 @@ describe('a payment in review', () => {
       payment.id,
     ]);
     const resolutions = new Resolutions(
-      rig.db.database,
+      rig.db.as('payments_api'),
       { nudge: () => undefined },
       new NewGenerations({ get: () => one.provider }, testCipher),
     );
