@@ -103,3 +103,19 @@ describe('a key made by the command line', () => {
     for (const name of ['api', 'api-2']) expect(stack.log(name)).not.toContain(text.slice(21, 60));
   });
 });
+
+describe('a person whose access is taken away by the command line', () => {
+  it('is refused at both APIs from the next request on, and let in again when it is given back', async () => {
+    const people = (...args: string[]): Promise<Ran> => payments(['people', ...args], stack.environment);
+    const leaver = signLocalToken(issuer, { ...operator(), subject: 'leaver' }, Date.now());
+    const statuses = async () => [(await ask(leaver, 0)).status, (await ask(leaver, 1)).status];
+    expect(await statuses()).toEqual([200, 200]);
+    expect((await people('revoke', '--subject', 'leaver', '--reason', 'left_company')).exitCode).toBe(0);
+    const nobody = await ask(null);
+    for (const api of [0, 1]) expect(await ask(leaver, api)).toEqual(nobody);
+    expect((await ask(good())).status).toBe(200);
+    for (const name of ['api', 'api-2']) expect(stack.log(name)).toContain('"code":"person_revoked"');
+    expect((await people('restore', '--subject', 'leaver')).exitCode).toBe(0);
+    expect(await statuses()).toEqual([200, 200]);
+  });
+});
