@@ -1,6 +1,6 @@
 import { KEY_PURPOSES, type KeyPurpose, type KeysFile } from '../config/key-file.js';
 import type { Database, Sql, Statement } from '../persistence/database.js';
-import { findRetiredKeys } from './retired-keys.store.js';
+import { findRetiredKeys } from './retire-keys.js';
 
 /** Where one key id of the key file stands. */
 export interface KeyUsage {

@@ -5,7 +5,7 @@ import type { KeySet } from '../config/key-file.js';
 import { withSecretFiles } from '../config/secret-files.js';
 import { KeyFileEncryption } from '../encryption/key-encryption.js';
 import { deleteDataKeys, rewrapDataKeys } from '../encryption/key-rotation.js';
-import { retireKeys, type Retiring } from '../encryption/retired-keys.store.js';
+import { retireKeys, type Retiring } from '../encryption/retire-keys.js';
 import { keyUsage, type KeyUsage } from '../encryption/key-usage.js';
 import { Database } from '../persistence/database.js';
 import { act, addCommand, type CommonOptions, type Session } from './command.js';
