@@ -67,7 +67,7 @@ export class ReconciliationService {
   ): Promise<number> {
     const lines = stored.map((line) => ({ ...line, ...readReference(line.reference) }));
     return this.database.transaction(async (tx) => {
-      const known = await knowLines(tx, provider, lines);
+      const known = await knowLines(tx, provider, lines, true);
       const counts = new Map<string, number>();
       let rejudged = 0;
       for (const [i, line] of lines.entries()) {

@@ -102,7 +102,8 @@ export class SettlementImportService {
 
   /**
    * Three steps at once: a portion is stored while the next one's questions are answered and the one after
-   * that is read. At most three are in memory.
+   * that is read. At most three are in memory. Most files are new: stored lines are looked for from the
+   * first one on that is met.
    */
   private async storeAll(
     file: StoredFile,
@@ -112,12 +113,14 @@ export class SettlementImportService {
   ): Promise<void> {
     let done = file.rowsDone;
     let told = NOTHING_TOLD;
+    let looksForLines = false;
     let storing: Promise<void> = Promise.resolve();
     const store = (asked: Promise<Portion>): void => {
       storing = (async () => {
         const stored = await this.storeOne(file, done, await asked, told);
         done = stored.rowsDone;
         told = stored.told;
+        looksForLines ||= stored.metLines;
         onRows(done);
       })();
       // Awaited below; until then a failure must not count as unhandled.
@@ -126,7 +129,7 @@ export class SettlementImportService {
     try {
       for await (const portion of portions(first, rest, file.rowsDone)) {
         // Everything but the portion that is being stored now is visible to these questions.
-        const asked = askPortion(this.database, file.provider, portion);
+        const asked = askPortion(this.database, file.provider, portion, looksForLines);
         asked.catch(() => undefined);
         await storing;
         store(asked);
@@ -142,18 +145,20 @@ export class SettlementImportService {
     rowsDone: number,
     asked: Portion,
     before: Told,
-  ): Promise<{ readonly rowsDone: number; readonly told: Told }> {
+  ): Promise<{ readonly rowsDone: number; readonly told: Told; readonly metLines: boolean }> {
     let portion = asked;
+    let metLines = false;
     for (let tries = 1; ; tries++) {
       try {
-        return await storePortion(this.database, file, rowsDone, portion, before);
+        return { ...(await storePortion(this.database, file, rowsDone, portion, before)), metLines };
       } catch (error) {
         const isPassing =
           (error instanceof PortionLost && error.why === 'same_line') ||
           (error as { code?: unknown }).code === DEADLOCK;
         if (!isPassing || tries >= TRIES) throw error;
-        // What the other import stored is known now.
-        portion = await askPortion(this.database, file.provider, portion.readings);
+        // What is stored, by this file or another, is known now.
+        portion = await askPortion(this.database, file.provider, portion.readings, true);
+        metLines ||= error instanceof PortionLost;
       }
     }
   }

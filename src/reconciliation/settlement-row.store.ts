@@ -1,4 +1,5 @@
 import type { PaymentState } from '../domain/payment-state.js';
+import { arrayLiteral } from '../persistence/array-literal.js';
 import type { Sql, Statement } from '../persistence/database.js';
 import type { Judgement } from './judge-line.js';
 import type { SettlementLine } from './settlement-line.js';
@@ -46,7 +47,7 @@ const KNOW: Statement = {
   FROM unnest($2::text[], $3::text[], $4::text[], $5::integer[]) WITH ORDINALITY
     AS t (txn_id, source_id, payment_id, generation, no)
   LEFT JOIN LATERAL (SELECT l.file_id FROM settlement_row l
-     WHERE l.provider = $1 AND l.txn_id = t.txn_id OFFSET 0) k ON true
+     WHERE $6::boolean AND l.provider = $1 AND l.txn_id = t.txn_id OFFSET 0) k ON true
   LEFT JOIN LATERAL (SELECT ${PAYMENT} FROM payment q WHERE q.id = t.payment_id OFFSET 0) n ON true
   LEFT JOIN LATERAL (SELECT ${PAYMENT} FROM payment q WHERE q.provider_ref = t.source_id AND q.provider = $1
       AND (n.id IS NULL OR n.provider_ref IS DISTINCT FROM t.source_id OR n.provider <> $1)
@@ -77,19 +78,25 @@ type KnownRow = Omit<LineKnowledge, 'storedIsSame' | 'bookedAfterMs'> & {
   readonly startedAtMs: number | null;
 };
 
-/** What is known of each line, in their order. */
+/**
+ * What is known of each line, in their order.
+ * @param looksForLines false: no line is taken for stored, which saves a look for each; whoever stores one
+ * that is learns it from `insertRows`.
+ */
 export async function knowLines(
   sql: Sql,
   provider: string,
   lines: readonly SettlementLine[],
+  looksForLines: boolean,
 ): Promise<readonly LineKnowledge[]> {
   if (lines.length === 0) return [];
   const { rows } = await sql.query<KnownRow>(KNOW, [
     provider,
-    lines.map((l) => l.txnId),
-    lines.map((l) => l.sourceId),
-    lines.map((l) => l.paymentId),
-    lines.map((l) => l.generation),
+    arrayLiteral(lines.map((l) => l.txnId)),
+    arrayLiteral(lines.map((l) => l.sourceId)),
+    arrayLiteral(lines.map((l) => l.paymentId)),
+    arrayLiteral(lines.map((l) => l.generation)),
+    looksForLines,
   ]);
   const ordered: (KnownRow | undefined)[] = Array.from({ length: lines.length });
   for (const row of rows) ordered[row.no] = row;
@@ -114,14 +121,14 @@ async function sameLines(
   const stored = places.flatMap((no) => lines[no] ?? []);
   const { rows } = await sql.query<{ no: number }>(SAME, [
     provider,
-    stored.map((l) => l.txnId),
-    stored.map((l) => l.kind),
-    stored.map((l) => l.sourceId),
-    stored.map((l) => l.reference),
-    stored.map((l) => l.grossMinor),
-    stored.map((l) => l.feeMinor),
-    stored.map((l) => l.netMinor),
-    stored.map((l) => l.currency),
+    arrayLiteral(stored.map((l) => l.txnId)),
+    arrayLiteral(stored.map((l) => l.kind)),
+    arrayLiteral(stored.map((l) => l.sourceId)),
+    arrayLiteral(stored.map((l) => l.reference)),
+    arrayLiteral(stored.map((l) => l.grossMinor)),
+    arrayLiteral(stored.map((l) => l.feeMinor)),
+    arrayLiteral(stored.map((l) => l.netMinor)),
+    arrayLiteral(stored.map((l) => l.currency)),
   ]);
   return new Set(rows.flatMap(({ no }) => places[no] ?? []));
 }
@@ -175,23 +182,23 @@ function valuesOf(
   return [
     file.provider,
     file.id,
-    lines.map((l) => l.txnId),
-    lines.map((l) => l.rowNo),
-    lines.map((l) => l.kind),
-    lines.map((l) => l.sourceId),
-    lines.map((l) => l.reference),
-    lines.map((l) => l.grossMinor),
-    lines.map((l) => l.feeMinor),
-    lines.map((l) => l.netMinor),
-    lines.map((l) => l.currency),
-    lines.map((l) => l.bookedAt),
-    lines.map((l) => l.availableAt),
-    lines.map((l) => l.batch),
-    judgements.map((j) => j.paymentId),
-    lines.map((l) => l.generation),
-    judgements.map((j) => j.bucket),
-    judgements.map((j) => j.reason),
-    judgements.map((j) => j.followUp),
+    arrayLiteral(lines.map((l) => l.txnId)),
+    arrayLiteral(lines.map((l) => l.rowNo)),
+    arrayLiteral(lines.map((l) => l.kind)),
+    arrayLiteral(lines.map((l) => l.sourceId)),
+    arrayLiteral(lines.map((l) => l.reference)),
+    arrayLiteral(lines.map((l) => l.grossMinor)),
+    arrayLiteral(lines.map((l) => l.feeMinor)),
+    arrayLiteral(lines.map((l) => l.netMinor)),
+    arrayLiteral(lines.map((l) => l.currency)),
+    arrayLiteral(lines.map((l) => l.bookedAt)),
+    arrayLiteral(lines.map((l) => l.availableAt)),
+    arrayLiteral(lines.map((l) => l.batch)),
+    arrayLiteral(judgements.map((j) => j.paymentId)),
+    arrayLiteral(lines.map((l) => l.generation)),
+    arrayLiteral(judgements.map((j) => j.bucket)),
+    arrayLiteral(judgements.map((j) => j.reason)),
+    arrayLiteral(judgements.map((j) => j.followUp)),
   ];
 }
 

@@ -7,6 +7,14 @@ const TIME =
  * @returns RFC 3339 text that Postgres reads, or null for a time that does not exist or another form.
  */
 export function parseSettlementTime(text: string): string | null {
+  if (text !== last.text) last = { text, instant: parse(text) };
+  return last.instant;
+}
+
+/** Rows beside each other often have one time, and each its booking and its availability. */
+let last: { readonly text: string; readonly instant: string | null } = { text: '', instant: null };
+
+function parse(text: string): string | null {
   const found = TIME.exec(text);
   if (!found) return null;
   const [, date = '', time = '00:00:00', offset = 'Z'] = found;

@@ -41,9 +41,18 @@ export interface Portion {
   readonly known: readonly LineKnowledge[];
 }
 
-/** Asks what is known of the lines of `readings`. @throws faults of storage. Twice: asks again. */
-export async function askPortion(sql: Sql, provider: string, readings: readonly Reading[]): Promise<Portion> {
-  return { readings, known: await knowLines(sql, provider, linesOf(readings)) };
+/**
+ * Asks what is known of the lines of `readings`.
+ * @param looksForLines whether stored lines are looked for; without, the portion is lost if it has one.
+ * @throws faults of storage. Twice: asks again.
+ */
+export async function askPortion(
+  sql: Sql,
+  provider: string,
+  readings: readonly Reading[],
+  looksForLines: boolean,
+): Promise<Portion> {
+  return { readings, known: await knowLines(sql, provider, linesOf(readings), looksForLines) };
 }
 
 const linesOf = (readings: readonly Reading[]): readonly SettlementLine[] =>

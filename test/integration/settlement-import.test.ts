@@ -415,7 +415,7 @@ describe('the same file', () => {
       db.database,
       stored,
       0,
-      await askPortion(db.database, stored.provider, readings),
+      await askPortion(db.database, stored.provider, readings, false),
       NOTHING_TOLD,
     );
     const { report, wasKnown } = await rig.import(text, { provider });
