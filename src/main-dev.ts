@@ -45,6 +45,10 @@ function stopRequest(kill: () => Promise<void>): Promise<string> {
     };
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => onSignal(signal));
     watchNpm(resolve);
+    // A reader that has gone, as `| head`: nobody could stop the stack that this would leave behind.
+    for (const stream of [process.stdout, process.stderr]) {
+      stream.on('error', () => resolve('the reader of its output has gone'));
+    }
   });
 }
 
@@ -60,7 +64,19 @@ function watchNpm(onGone: (reason: string) => void): void {
   look.unref();
 }
 
+/** Options would suggest that something can be chosen here. @returns the exit code, or null to go on. */
+function answerToArguments(given: readonly string[]): number | null {
+  if (given.length === 0) return null;
+  say(
+    'npm start runs API, worker, simulator, Postgres and Temporal on this machine until Ctrl-C. It takes no',
+  );
+  say('arguments. Folder and ports: PAYMENTS_LOCAL_DIR, PAYMENTS_PORT_BASE (.env.example).');
+  return given.every((each) => each === '--help' || each === '-h') ? 0 : 2;
+}
+
 async function main(): Promise<number> {
+  const answered = answerToArguments(process.argv.slice(2));
+  if (answered !== null) return answered;
   const startedAt = performance.now();
   const root = projectRoot();
   const settings = readStackSettings(root);

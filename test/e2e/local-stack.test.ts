@@ -150,8 +150,8 @@ class StartedProgram {
   readonly ended: Promise<number | null>;
   readonly #child: ReturnType<typeof spawn>;
 
-  constructor(place: Place, env: NodeJS.ProcessEnv = {}) {
-    this.#child = spawn(process.execPath, [join(projectRoot(), 'dist', 'src', 'main-dev.js')], {
+  constructor(place: Place, env: NodeJS.ProcessEnv = {}, args: readonly string[] = []) {
+    this.#child = spawn(process.execPath, [join(projectRoot(), 'dist', 'src', 'main-dev.js'), ...args], {
       env: {
         ...process.env,
         TEMPORAL_ADDRESS: undefined,
@@ -169,6 +169,11 @@ class StartedProgram {
 
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
+  }
+
+  /** Goes away as the reader of its output, like `head` in a pipe. */
+  stopReading(): void {
+    this.#child.stdout?.destroy();
   }
 
   /** Resolves with stack.json when the stack runs; throws what was printed when it ended instead. */
@@ -235,6 +240,27 @@ describe('npm start', () => {
     expect(await callApi(again, `/v1/payments/${payment.id}`)).toMatchObject({ id: payment.id });
     second.signal('SIGTERM');
     expect(await second.ended).toBe(0);
+  });
+
+  it('stops everything when the reader of its output goes away while it starts', async () => {
+    const place = await newPlace();
+    const program = new StartedProgram(place);
+    const pids = join(place.folder, 'pids');
+    await until(() => existsSync(pids) && readdirSync(pids).length > 0, SOON());
+    program.stopReading();
+    expect(await program.ended).toBe(1);
+    expect(readdirSync(pids)).toEqual([]);
+  });
+
+  it.each([
+    [['--help'], 0],
+    [['--port', '80'], 2],
+  ])('with %j says what it does, starts nothing and ends with %i', async (args, code) => {
+    const place = await newPlace();
+    const program = new StartedProgram(place, {}, args);
+    expect(await program.ended).toBe(code);
+    expect(program.output).toContain('takes no');
+    expect(existsSync(join(place.folder, 'stack.json'))).toBe(false);
   });
 
   it('recovers after a kill of the program and every process', async () => {
