@@ -142,6 +142,8 @@ interface PaymentsProcess {
   readonly name: string;
   readonly program: string;
   readonly logIns: keyof typeof LOG_INS;
+  /** Of Node, before the program. */
+  readonly flags: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly health: number;
   readonly stopWithinMs: number;
@@ -152,7 +154,7 @@ function paymentsSpec(context: ServiceContext, own: PaymentsProcess): ProcessSpe
   return {
     name: own.name,
     command: process.execPath,
-    args: [program(context, own.program)],
+    args: [...own.flags, program(context, own.program)],
     env: {
       ...inheritedEnvironment(context.env),
       ...sharedSettings(context),
@@ -176,6 +178,7 @@ export function apiSpec(context: ServiceContext, index: number): ProcessSpec {
     name: numbered('api', index),
     program: 'main-api',
     logIns: 'api',
+    flags: [],
     env: {
       PAYMENTS_API_PORT: String(own.port),
       PAYMENTS_WEBHOOK_SECRETS_FILE: context.folder.webhookSecretsFile,
@@ -185,6 +188,12 @@ export function apiSpec(context: ServiceContext, index: number): ProcessSpec {
   });
 }
 
+/**
+ * Young objects in 24 MiB: what 2,000 payments leave behind when they were armed stays resident otherwise.
+ * As .env.example says of workers that are started by hand.
+ */
+const WORKER_FLAGS = ['--max-semi-space-size=8'];
+
 /** One worker of the stack. It may finish its provider calls when it is stopped. */
 export function workerSpec(context: ServiceContext, index: number): ProcessSpec {
   const own = context.ports.workers[index];
@@ -193,6 +202,7 @@ export function workerSpec(context: ServiceContext, index: number): ProcessSpec 
     name: numbered('worker', index),
     program: 'main-worker',
     logIns: 'worker',
+    flags: WORKER_FLAGS,
     env: {},
     health: own.health,
     stopWithinMs: 45_000,
